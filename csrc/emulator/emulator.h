@@ -1,0 +1,87 @@
+// The emulator's C++ face: load a code object, launch a kernel of it over registered memory.
+#ifndef JAX_FA_EMULATOR_EMULATOR_H_
+#define JAX_FA_EMULATOR_EMULATOR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace jax_fa::emulator {
+
+// A finding, an access outside memory, an unknown instruction: the launch has stopped.
+class EmulatorError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct KernelInfo {
+  std::string name;
+  uint32_t vgprs = 0, agprs = 0, sgprs = 0, vgpr_spills = 0, sgpr_spills = 0;
+  uint32_t scratch_bytes = 0, lds_bytes = 0, kernarg_bytes = 0;
+  uint32_t wave_size = 64, max_workgroup_size = 0;
+};
+
+struct Program;  // decoded code, private to the engine
+
+class CodeObject {
+ public:
+  static CodeObject Parse(std::span<const std::byte> elf);  // throws EmulatorError
+  const std::string& target() const;                        // "gfx950" or "gfx1201"
+  const std::map<std::string, KernelInfo>& kernels() const;
+  const Program& program() const { return *program_; }
+
+ private:
+  std::shared_ptr<const Program> program_;
+};
+
+enum class Schedule : uint8_t { kRoundRobin, kRunToBarrier, kReverse, kRandom };
+
+// Host memory that the kernel may touch, at `address` (its own host address when 0).
+struct Allocation {
+  std::string name;
+  void* host = nullptr;
+  size_t bytes = 0;
+  bool writable = true;
+  uint64_t address = 0;
+};
+
+struct LaunchOptions {
+  Schedule schedule = Schedule::kRoundRobin;
+  uint64_t seed = 0;
+  bool checks = true;
+  bool collect = false;  // findings are listed instead of raised
+  int threads = 0;       // 0: one per core
+  uint32_t dynamic_lds_bytes = 0;
+  uint64_t max_instructions_per_wave = 4'000'000'000;
+  bool (*interrupted)() = nullptr;  // polled now and then; true stops the launch
+};
+
+struct LaunchResult {
+  std::map<std::string, uint64_t> class_counts;
+  std::map<std::string, uint64_t> mnemonic_counts;
+  struct Bytes {
+    std::string name;
+    uint64_t read = 0, written = 0;
+  };
+  std::vector<Bytes> buffer_bytes;
+  uint64_t lds_read_bytes = 0, lds_written_bytes = 0;
+  uint64_t bank_conflicts = 0;
+  std::vector<std::string> findings;
+  uint64_t wave_instructions = 0;
+};
+
+// Throws EmulatorError. Results do not depend on `threads`.
+LaunchResult Launch(const CodeObject& code, const std::string& kernel,
+                    std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
+                    std::span<const std::byte> kernarg, std::span<const Allocation> allocations,
+                    const LaunchOptions& options);
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_EMULATOR_H_
