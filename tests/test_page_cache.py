@@ -1,0 +1,89 @@
+"""append_to_pages against a loop in NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jax_fa import append_to_pages
+
+
+def _expected(pages, new, tables, lengths, counts):
+    pages = np.array(pages)
+    page_size = pages.shape[1]
+    for b in range(new.shape[0]):
+        for t in range(counts[b]):
+            logical, row = divmod(int(lengths[b]) + t, page_size)
+            if logical < tables.shape[1] and 0 <= tables[b, logical] < pages.shape[0]:
+                pages[tables[b, logical], row] = new[b, t]
+    return pages
+
+
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+@pytest.mark.parametrize("page_size", [1, 3, 16])
+def test_append_matches_a_loop(layout, page_size):
+    rng = np.random.default_rng(page_size)
+    batch, tokens, heads, head_dim, max_pages = 3, 5, 2, 8, 4
+    num_pages = batch * max_pages + 1
+    tables = rng.permutation(num_pages)[: batch * max_pages].reshape(batch, max_pages)
+    tables[1, -1], tables[2, 0] = -1, 2**30
+    lengths = np.array([0, max_pages * page_size - 2, 1])
+    counts = np.array([5, 4, 0])
+    k_pages = rng.normal(size=(num_pages, page_size, heads, head_dim)).astype(np.float32)
+    v_pages = rng.normal(size=(num_pages, page_size, heads, 4)).astype(np.float32)
+    key = rng.normal(size=(batch, tokens, heads, head_dim)).astype(np.float32)
+    value = rng.normal(size=(batch, tokens, heads, 4)).astype(np.float32)
+
+    def stored(pages):
+        return jnp.asarray(pages if layout == "NHD" else pages.swapaxes(1, 2))
+
+    new_k, new_v = jax.jit(append_to_pages, static_argnames="layout", donate_argnums=(0, 1))(
+        stored(k_pages),
+        stored(v_pages),
+        jnp.asarray(key),
+        jnp.asarray(value),
+        jnp.asarray(tables, jnp.int32),
+        jnp.asarray(lengths, jnp.int32),
+        new_lengths=jnp.asarray(counts, jnp.int32),
+        layout=layout,
+    )
+    np.testing.assert_array_equal(new_k, stored(_expected(k_pages, key, tables, lengths, counts)))
+    np.testing.assert_array_equal(new_v, stored(_expected(v_pages, value, tables, lengths, counts)))
+
+
+def test_append_in_place_makes_no_copy_of_the_pool():
+    pages = jax.ShapeDtypeStruct((64, 16, 2, 8), jnp.bfloat16)
+    new = jax.ShapeDtypeStruct((2, 1, 2, 8), jnp.bfloat16)
+    tables = jax.ShapeDtypeStruct((2, 4), jnp.int32)
+    lengths = jax.ShapeDtypeStruct((2,), jnp.int32)
+    step = jax.jit(append_to_pages, donate_argnums=(0, 1))
+    text = step.lower(pages, pages, new, new, tables, lengths).compile().as_text()
+    assert "bf16[64,16,2,8]{3,2,1,0} copy(" not in text
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"layout": "DHN"}, ValueError, 'layout must be "NHD" or "HND"'),
+        ({"k_pages": jnp.zeros((4, 2, 8))}, ValueError, "k_pages must have 4 dimensions"),
+        ({"key": jnp.zeros((1, 1, 3, 8))}, ValueError, r"key must have shape \(B, T, K, H\)"),
+        ({"value": jnp.zeros((1, 2, 2, 8))}, ValueError, "value must have shape"),
+        ({"v_pages": jnp.zeros((4, 3, 2, 8))}, ValueError, "v_pages must have shape"),
+        ({"block_tables": jnp.zeros((2, 2), jnp.int32)}, ValueError, "block_tables must have"),
+        ({"block_tables": jnp.zeros((1, 2))}, TypeError, "block_tables must have dtype int32"),
+        ({"key_lengths": jnp.zeros((2,), jnp.int32)}, ValueError, "key_lengths must have shape"),
+        ({"key_lengths": jnp.zeros((1,))}, TypeError, "key_lengths must have dtype int32"),
+        ({"new_lengths": jnp.zeros((1,))}, TypeError, "new_lengths must have dtype int32"),
+    ],
+)
+def test_errors_name_the_argument(change, error, text):
+    operands = {
+        "k_pages": jnp.zeros((4, 2, 2, 8)),
+        "v_pages": jnp.zeros((4, 2, 2, 8)),
+        "key": jnp.zeros((1, 1, 2, 8)),
+        "value": jnp.zeros((1, 1, 2, 8)),
+        "block_tables": jnp.zeros((1, 2), jnp.int32),
+        "key_lengths": jnp.zeros((1,), jnp.int32),
+    }
+    with pytest.raises(error, match=text):
+        append_to_pages(**(operands | change))
