@@ -1,0 +1,60 @@
+// gfx950: global memory through buffer resources, and the copy from there to LDS.
+//
+// A resource bounds what it reaches: an access is out of range when offsets + size pass its bytes.
+// Out-of-range loads and copies give 0, stores are dropped. This is how the kernels zero-fill tails
+// and never touch what lies past a length. Its base is moved with 64-bit arithmetic, its offsets
+// are 32-bit: one resource spans less than 2 GiB.
+#ifndef JAX_FA_KERNELS_ARCH_GFX950_GLOBAL_H_
+#define JAX_FA_KERNELS_ARCH_GFX950_GLOBAL_H_
+
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+using Buffer = __amdgpu_buffer_rsrc_t;
+
+// An offset that is out of range of every resource, also after a scalar offset is added.
+inline constexpr u32 kOutOfRange = 0x80000000u;
+
+JAX_FA_DEVICE Buffer make_buffer(const void* base, u32 bytes) {
+  constexpr int kRawDwords = 0x00020000;
+  return __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), /*stride=*/0, bytes,
+                                           kRawDwords);
+}
+
+JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset) {
+  return __builtin_amdgcn_raw_buffer_load_b128(buffer, offset, 0, 0);
+}
+// The elements that a lane has of one accumulator fragment, rounded: 8 bytes.
+template <class Element>
+JAX_FA_DEVICE void store_accumulator(Vector<Element, 4> data, Buffer buffer, u32 offset) {
+  __builtin_amdgcn_raw_buffer_store_b64(__builtin_bit_cast(Vector<u32, 2>, data), buffer, offset,
+                                        0, 0);
+}
+JAX_FA_DEVICE void store_4_bytes(u32 data, Buffer buffer, u32 offset) {
+  __builtin_amdgcn_raw_buffer_store_b32(data, buffer, offset, 0, 0);
+}
+
+// Lane l's 16 bytes at offset + scalar_offset go to LDS at lds_address + 16 l. One statement: clang
+// does not see that M0 needs a wait state before its use, and the builtin form of the copy makes it
+// wait for all copies at every later LDS read. M0 may not be named as clobbered; the compiler keeps
+// nothing in it from one instruction to another.
+JAX_FA_DEVICE void copy_16_bytes_to_lds(Buffer buffer, u32 lds_address, u32 offset,
+                                        u32 scalar_offset) {
+  asm volatile(
+      "s_mov_b32 m0, %0\n\t"
+      "s_nop 0\n\t"
+      "buffer_load_dwordx4 %1, %2, %3 offen lds"
+      :
+      : "s"(lds_address), "v"(offset), "s"(buffer), "s"(scalar_offset)
+      : "memory");
+}
+
+// A value that is the same for all lanes and that no kernel writes: a scalar load.
+JAX_FA_DEVICE i32 load_uniform(const i32* address) {
+  return *(const JAX_FA_IN_CONSTANT i32*)reinterpret_cast<u64>(address);
+}
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX950_GLOBAL_H_

@@ -1,0 +1,85 @@
+// gfx950: a K or V tile in LDS, how copies fill it and how matrix operands are read from it.
+//
+// A tile of kRows rows of H = kHeadDim elements is cut into pieces of 1024 B, what one LDS-DMA
+// instruction of a wave delivers (16 B per lane, contiguous). Piece p holds rows p, p + kPieces,
+// p + 2 kPieces, ...; pieces lie kGfx950PiecePitch apart. The 32 B between pieces make both the
+// 16-byte reads of K and the transposing reads of V free of bank conflicts when kPieces is 16.
+#ifndef JAX_FA_KERNELS_ARCH_GFX950_LDS_H_
+#define JAX_FA_KERNELS_ARCH_GFX950_LDS_H_
+
+#include "kernels/arch/gfx950/global.h"
+#include "kernels/arch/gfx950/matrix.h"
+#include "kernels/attention/tiles.h"
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+template <class Element, int kRows, int kHeadDim>
+struct LdsTile {
+  static constexpr u32 kRowBytes = sizeof(Element) * kHeadDim;
+  static constexpr u32 kPitch = kGfx950PiecePitch;
+  static constexpr u32 kPieces = kRows * kRowBytes / kGfx950PieceBytes;
+  static constexpr u32 kBytes = kPieces * kPitch;
+  static constexpr u32 kRowsPerPiece = kGfx950PieceBytes / kRowBytes;
+  static constexpr u32 kLanesPerRow = kRowBytes / 16;
+  static_assert(kPieces * kRowsPerPiece == kRows && kPieces <= kFragmentDim,
+                "16 rows of a fragment lie at a constant distance from the next 16");
+  // From 16 rows to the next 16.
+  static constexpr u32 kFragmentBytes = kFragmentDim / kPieces * kRowBytes;
+
+  // Byte address of `row` < 16 in the tile.
+  JAX_FA_DEVICE static u32 row_address(u32 row) {
+    return row % kPieces * kPitch + row / kPieces * kRowBytes;
+  }
+
+  // --- Filling -----------------------------------------------------------------------------------
+  // This lane's byte offset in memory, from the first row of a piece: which row of the piece, and
+  // which 16 bytes of it. Bytes past the run-time head size are out of range and become zero.
+  JAX_FA_DEVICE static u32 source_offset(u32 row_stride_bytes, u32 head_bytes) {
+    const u32 column_bytes = lane_id() % kLanesPerRow * 16;
+    const u32 offset = lane_id() / kLanesPerRow * kPieces * row_stride_bytes + column_bytes;
+    return column_bytes < head_bytes ? offset : kOutOfRange;
+  }
+
+  // --- Reading -----------------------------------------------------------------------------------
+  // This lane's base address for operands with rows as A rows (K in S^T = K.Q^T).
+  JAX_FA_DEVICE static u32 row_operand_base() {
+    return row_address(fragment_column()) + operand_depth() * sizeof(Element);
+  }
+  // Rows 16 fragment .. +15, head elements 32 step .. +31.
+  JAX_FA_DEVICE static Operand<Element> read_rows(u32 base, int fragment, int step) {
+    const u32 offset = fragment * kFragmentBytes + step * kFragmentDepth * sizeof(Element);
+    return *reinterpret_cast<JAX_FA_IN_LDS Operand<Element>*>(base + offset);
+  }
+
+  // This lane's base address for operands with rows as depth (V^T in O^T = V^T.P^T). One
+  // ds_read_b64_tr_b16 takes, per 16 lanes, a block of 4 rows by 16 elements: lane c addresses
+  // elements 4(c%4).. of row c/4 and receives column c.
+  JAX_FA_DEVICE static u32 column_operand_base() {
+    const u32 c = fragment_column();
+    return row_address(accumulator_row() + c / 4) + c % 4 * 8;
+  }
+  // Head elements 16 column .. +15 as A rows, keys 32 step .. +31 in the order of a P operand.
+  JAX_FA_DEVICE static Operand<Element> read_columns(u32 base, int step, int column) {
+    const u32 first = base + 2 * step * kFragmentBytes + column * kFragmentDim * sizeof(Element);
+    const auto low = read_transposed(first, Element{});
+    const auto high = read_transposed(first + kFragmentBytes, Element{});
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+
+ private:
+  JAX_FA_DEVICE static Vector<bfloat16, 4> read_transposed(u32 address, bfloat16) {
+    return __builtin_amdgcn_ds_read_tr16_b64_v4bf16(
+        reinterpret_cast<JAX_FA_IN_LDS Vector<bfloat16, 4>*>(address));
+  }
+  JAX_FA_DEVICE static Vector<float16, 4> read_transposed(u32 address, float16) {
+    using Storage = Vector<__fp16, 4>;  // the builtin's spelling of the same bits
+    return __builtin_bit_cast(Vector<float16, 4>,
+                              __builtin_amdgcn_ds_read_tr16_b64_v4f16(
+                                  reinterpret_cast<JAX_FA_IN_LDS Storage*>(address)));
+  }
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX950_LDS_H_

@@ -1,0 +1,165 @@
+// Online softmax over key tiles, in base 2, with a lazily moved reference.
+//
+// Of a raw score s = k.q the weight is P = 2^(c s - reference), c = log2(e) scale >= 0 (the sign of
+// a negative scale, and a zero scale, are taken by the queries when they are loaded). One reference
+// per row serves all keys so far. Any reference gives the same softmax as long as P neither
+// overflows nor vanishes, so it moves only when a score passes `threshold`, about
+// kRescaleLimit / c above the row's maximum at the last move: a wave-wide vote per tile, each lane
+// looking at its own scores only, and no combination over lanes on the common tile.
+//
+// Very large scores: where |c s| > 2^20 the rounding of the reference alone may be many powers of
+// two. There the row gets a `base`, its maximum in raw units, which is subtracted from the raw
+// scores before they are scaled (exactly, near the maximum). Its threshold is -inf, so that the rare
+// path is taken, and the base subtracted, on every tile; common rows have base 0.
+//
+// Non-finite scores: v_maximum and the exponential hand on a NaN, which ends in the row's sum and
+// output and nowhere else. -inf (unseen) weighs 0; a row that has seen nothing keeps its state.
+#ifndef JAX_FA_KERNELS_ATTENTION_SOFTMAX_H_
+#define JAX_FA_KERNELS_ATTENTION_SOFTMAX_H_
+
+#include "kernels/arch/arch.h"
+#include "kernels/device.h"
+#include "kernels/params.h"
+#include "kernels/tile/fragments.h"
+
+namespace jax_fa {
+
+// The scales of a launch, the same for all rows.
+struct Scale {
+  float natural;   // of scores after the cap: logit = natural * score
+  float log2;      // c
+  float headroom;  // raw scores from a row's maximum to its threshold
+  float query;     // exact factor of the queries: 1, or -1 or 0 for a negative or zero scale
+  float cap;
+  float cap_exponent;  // 2 log2(e) scale / cap
+
+  template <class Config>
+  JAX_FA_DEVICE static Scale make(const AttentionParams& params) {
+    Scale s;
+    s.query = params.scale > 0 ? 1.0f : params.scale < 0 ? -1.0f : 0.0f;
+    const float magnitude = params.scale == 0 ? 1.0f : __builtin_fabsf(params.scale);
+    s.cap = params.soft_cap;
+    s.cap_exponent = Config::kSoftCap ? 2 * kLog2E * magnitude / params.soft_cap : 0.0f;
+    s.natural = Config::kSoftCap ? 1.0f : magnitude;
+    s.log2 = s.natural * kLog2E;
+    s.headroom = (Config::kReferenceJump + Config::kRescaleLimit) / s.log2;
+    return s;
+  }
+};
+
+template <class Config>
+class Softmax {
+ public:
+  JAX_FA_DEVICE explicit Softmax(const Scale& scale) : scale_(scale) {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      reference_[q] = 0.0f;
+      base_[q] = 0.0f;
+      threshold_[q] = -infinity();
+    }
+  }
+
+  // Scores become probabilities; sums gain them; where the reference moves, sums and output follow.
+  JAX_FA_DEVICE ProbabilityFragments<Config> update(ScoreFragments<Config>& scores,
+                                                    OutputFragments<Config>& output) {
+    if constexpr (Config::kSoftCap) cap(scores);
+    float maxima[Config::kQueryTiles];
+    bool passed = false;
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      maxima[q] = lane_maximum(scores, q);
+      passed |= maxima[q] > threshold_[q];
+    }
+    if (__builtin_expect(arch::any_lane(passed), 0)) move_reference(maxima, scores, output);
+    arch::fence_schedule();
+
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      scores.for_each(q, [&](float& score, int) {
+        score = arch::exp2(__builtin_fmaf(score, scale_.log2, -reference_[q]));
+      });
+    }
+    arch::fence_schedule();
+
+    ProbabilityFragments<Config> p;
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      JAX_FA_UNROLL for (int k = 0; k < Config::kKeySteps; ++k) {
+        p.step[q][k] = arch::pack_probabilities<typename Config::Element>(
+            &scores.keys[q][k * arch::kScoresPerOperand]);
+      }
+      sums_[q].add(p.step[q]);
+    }
+    return p;
+  }
+
+  // The sum of a row's weights; 0 when it has seen no key.
+  JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_[query_tile].total(); }
+  // Natural logarithm of the sum of exp(logit). row_sum is not 0.
+  JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
+    const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile));
+    return __builtin_fmaf(base_[query_tile], scale_.natural, log2_sum * kLn2);
+  }
+
+ private:
+  // |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
+  static constexpr float kLargeScore = 1048576.0f;
+
+  // s = cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1).
+  JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      scores.for_each(q, [&](float& score, int) {
+        const float t = arch::reciprocal(arch::exp2(score * scale_.cap_exponent) + 1.0f);
+        score = __builtin_fmaf(t, -2 * scale_.cap, scale_.cap);
+      });
+    }
+  }
+
+  JAX_FA_DEVICE static float lane_maximum(ScoreFragments<Config>& scores, int query_tile) {
+    constexpr int kScores = Config::kScoreTiles * arch::kAccumulatorRows;
+    const auto score = [&](int i) -> float {
+      return scores.keys[query_tile][i / arch::kAccumulatorRows][i % arch::kAccumulatorRows];
+    };
+    float result = arch::maximum3(score(0), score(1), score(2));
+    JAX_FA_UNROLL for (int i = 3; i + 1 < kScores; i += 2) {
+      result = arch::maximum3(result, score(i), score(i + 1));
+    }
+    static_assert(kScores % 2 == 0);
+    return arch::maximum(result, score(kScores - 1));
+  }
+
+  // Rare: first sight of a key, a score past a threshold, or a row with a base.
+  JAX_FA_DEVICE void move_reference(const float (&maxima)[Config::kQueryTiles],
+                                    ScoreFragments<Config>& scores,
+                                    OutputFragments<Config>& output) {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      const float maximum = arch::row_maximum(maxima[q]);
+      const bool has_base = base_[q] != 0.0f;
+      const bool seen = has_base || threshold_[q] != -infinity();
+      const float threshold = has_base ? base_[q] + scale_.headroom : threshold_[q];
+      const bool moves = maximum > threshold;
+      const bool large = __builtin_fabsf(maximum * scale_.log2) > kLargeScore;
+      const float base = large ? maximum : 0.0f;
+      const float reference =
+          __builtin_fmaf(large ? 0.0f : maximum, scale_.log2, Config::kReferenceJump);
+      const float change =
+          __builtin_fmaf(base_[q] - base, scale_.log2, reference_[q] - reference);
+      // Nothing has been summed before the first sight: any finite factor does.
+      const float factor = moves && seen ? arch::exp2(change) : 1.0f;
+      if (moves) {
+        base_[q] = base;
+        reference_[q] = reference;
+        threshold_[q] = large ? -infinity() : maximum + scale_.headroom;
+      }
+      output.rescale(q, factor);
+      sums_[q].rescale(factor);
+      scores.for_each(q, [&](float& score, int) { score -= base_[q]; });
+    }
+  }
+
+  Scale scale_;
+  float reference_[Config::kQueryTiles];  // log2 units, after the base
+  float threshold_[Config::kQueryTiles];  // raw units
+  float base_[Config::kQueryTiles];       // raw units
+  arch::RowSums<typename Config::Element, Config::kKeySteps> sums_[Config::kQueryTiles];
+};
+
+}  // namespace jax_fa
+
+#endif  // JAX_FA_KERNELS_ATTENTION_SOFTMAX_H_
