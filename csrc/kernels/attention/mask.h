@@ -61,13 +61,15 @@ JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_row, int end_row) 
 }
 
 // Sets the scores of unseen keys to -inf. A select, not an addition: an unseen score may be NaN.
-// `first_row` is the wave's first row, `first_key` the tile's first key.
+// `first_row` is the wave's first row, `first_key` the tile's first key. Rare, so nothing of it is
+// kept in registers from tile to tile.
 template <class Config>
 JAX_FA_DEVICE void apply_mask(const Mask& mask, int first_row, int first_key,
                               ScoreFragments<Config>& scores) {
-  const int lane_key = first_key + arch::accumulator_row();
+  const int lane_key = first_key + arch::opaque(arch::accumulator_row());
+  const int lane_row = first_row + arch::opaque(arch::fragment_column());
   JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-    const int row = first_row + q * arch::kFragmentDim + arch::fragment_column();
+    const int row = lane_row + q * arch::kFragmentDim;
     const int begin = mask.first_key(row) - lane_key;
     const int end = mask.end_key(row) - lane_key;
     scores.for_each(q, [&](float& score, int key) {

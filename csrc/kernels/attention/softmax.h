@@ -39,10 +39,11 @@ struct Scale {
     s.query = params.scale > 0 ? 1.0f : params.scale < 0 ? -1.0f : 0.0f;
     const float magnitude = params.scale == 0 ? 1.0f : __builtin_fabsf(params.scale);
     s.cap = params.soft_cap;
-    s.cap_exponent = Config::kSoftCap ? 2 * kLog2E * magnitude / params.soft_cap : 0.0f;
+    s.cap_exponent =
+        Config::kSoftCap ? arch::uniform(2 * kLog2E * magnitude / params.soft_cap) : 0.0f;
     s.natural = Config::kSoftCap ? 1.0f : magnitude;
-    s.log2 = s.natural * kLog2E;
-    s.headroom = (Config::kReferenceJump + Config::kRescaleLimit) / s.log2;
+    s.log2 = arch::uniform(s.natural * kLog2E);
+    s.headroom = arch::uniform((Config::kReferenceJump + Config::kRescaleLimit) / s.log2);
     return s;
   }
 };
@@ -84,13 +85,13 @@ class Softmax {
         p.step[q][k] = arch::pack_probabilities<typename Config::Element>(
             &scores.keys[q][k * arch::kScoresPerOperand]);
       }
-      sums_[q].add(p.step[q]);
+      sums_.add(q, p.step[q]);
     }
     return p;
   }
 
   // The sum of a row's weights; 0 when it has seen no key.
-  JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_[query_tile].total(); }
+  JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_.total(query_tile); }
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
   JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
     const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile));
@@ -148,7 +149,7 @@ class Softmax {
         threshold_[q] = large ? -infinity() : maximum + scale_.headroom;
       }
       output.rescale(q, factor);
-      sums_[q].rescale(factor);
+      sums_.rescale(q, factor);
       scores.for_each(q, [&](float& score, int) { score -= base_[q]; });
     }
   }
@@ -157,7 +158,7 @@ class Softmax {
   float reference_[Config::kQueryTiles];  // log2 units, after the base
   float threshold_[Config::kQueryTiles];  // raw units
   float base_[Config::kQueryTiles];       // raw units
-  arch::RowSums<typename Config::Element, Config::kKeySteps> sums_[Config::kQueryTiles];
+  arch::RowSums<typename Config::Element, Config::kQueryTiles, Config::kKeySteps> sums_;
 };
 
 }  // namespace jax_fa

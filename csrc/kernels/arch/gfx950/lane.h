@@ -9,17 +9,32 @@ namespace jax_fa::arch {
 
 JAX_FA_DEVICE u32 workgroup_id() { return __builtin_amdgcn_workgroup_id_x(); }
 JAX_FA_DEVICE u32 lane_id() { return __builtin_amdgcn_workitem_id_x() % kWaveSize; }
-// The same for all lanes of a wave, so it is kept in a scalar register.
-JAX_FA_DEVICE u32 wave_id() {
-  return __builtin_amdgcn_readfirstlane(__builtin_amdgcn_workitem_id_x() / kWaveSize);
-}
-JAX_FA_DEVICE i32 uniform(i32 x) { return __builtin_amdgcn_readfirstlane(x); }
 
-// Hides how x was made. Without it loop strength reduction keeps one pointer per LDS address.
-JAX_FA_DEVICE u32 opaque(u32 x) {
-  asm("" : "+v"(x));
+// Hides how x was made, so that the compiler neither makes it again nor keeps values derived from
+// it: loop strength reduction would hold one register per LDS address or mask bound. Volatile, or
+// the hiding itself is hoisted out of loops and rare paths, and its result takes a register there.
+template <class T>
+JAX_FA_DEVICE T opaque(T x) {
+  asm volatile("" : "+v"(x));
   return x;
 }
+template <class T>
+JAX_FA_DEVICE T opaque_uniform(T x) {
+  asm volatile("" : "+s"(x));
+  return x;
+}
+
+// Moves what is the same for all lanes to a scalar register: floating-point arithmetic leaves its
+// results in vector registers even when its operands are uniform.
+// The inner opaque keeps the compiler from dropping the move because it knows x to be uniform.
+JAX_FA_DEVICE u32 uniform(u32 x) {
+  return opaque_uniform(__builtin_amdgcn_readfirstlane(opaque(x)));
+}
+JAX_FA_DEVICE float uniform(float x) {
+  return __builtin_bit_cast(float, uniform(__builtin_bit_cast(u32, x)));
+}
+
+JAX_FA_DEVICE u32 wave_id() { return uniform(__builtin_amdgcn_workitem_id_x() / kWaveSize); }
 
 // True in every lane when `condition` is true in one.
 JAX_FA_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }

@@ -49,6 +49,7 @@ class Mainloop {
   JAX_FA_DEVICE Mainloop(const Rows& keys, const Rows& values)
       : keys_(keys),
         values_(values),
+        first_piece_(wave_id() * kPiecesPerWave),
         key_source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())),
         value_source_(Tile::source_offset(values.row_stride_bytes(), values.head_bytes())),
         key_base_(Tile::row_operand_base()),
@@ -78,7 +79,7 @@ class Mainloop {
         compute_scores(opaque(key_base_ + stage * Tile::kBytes), query, scores);
         fence_schedule();
         if (__builtin_expect(wave.needs_mask(tile), 0)) {
-          apply_mask<Config>(mask, first_row, tile * Config::kBlockKv, scores);
+          apply_mask<Config>(mask, first_row, opaque_uniform(tile) * Config::kBlockKv, scores);
         }
         const ProbabilityFragments<Config> p = softmax.update(scores, output);
         fence_schedule();
@@ -98,10 +99,10 @@ class Mainloop {
     stage_operand(values_, value_source_, tile, lds_base_ + kValueOffset + stage * Tile::kBytes);
   }
 
-  JAX_FA_DEVICE static void stage_operand(const Rows& rows, u32 source, int tile, u32 lds_tile) {
+  JAX_FA_DEVICE void stage_operand(const Rows& rows, u32 source, int tile, u32 lds_tile) const {
     const Buffer buffer = rows.rows(tile * Config::kBlockKv, Config::kBlockKv);
     JAX_FA_UNROLL for (int i = 0; i < kPiecesPerWave; ++i) {
-      const u32 piece = wave_id() * kPiecesPerWave + i;
+      const u32 piece = first_piece_ + i;
       copy_16_bytes_to_lds(buffer, lds_tile + piece * Tile::kPitch, source,
                            piece * rows.row_stride_bytes());
     }
@@ -151,6 +152,7 @@ class Mainloop {
   Rows keys_;
   Rows values_;
   u32 lds_base_;
+  u32 first_piece_;   // of each tile, copied by this wave
   u32 key_source_;    // this lane's byte offset inside a piece, in memory
   u32 value_source_;
   u32 key_base_;      // this lane's LDS address in stage 0

@@ -54,39 +54,46 @@ JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
 // rows take positions 0 and 1 of every four depths, odd rows 2 and 3, so accumulator registers 0
 // and 1 add up to all depths for any order of B that keeps groups of four together. A single
 // operand goes through a dense instruction with A all ones.
-template <class Element, int kOperands>
+template <class Element, int kQueryTiles, int kOperands>
 class RowSums {
  public:
-  JAX_FA_DEVICE RowSums() : sums_(0.0f) {
-    JAX_FA_UNROLL for (int e = 0; e < kOperandElements; ++e) ones_[e] = static_cast<Element>(1.0f);
-    positions_ = lane_id() % 2 ? 0xeeeeeeee : 0x44444444;
+  JAX_FA_DEVICE RowSums() {
+    JAX_FA_UNROLL for (auto& sum : sums_) sum = 0.0f;
+    ones_ = opaque(Operand<Element>(static_cast<Element>(1.0f)));
+    if constexpr (kSparse) positions_ = lane_id() % 2 ? 0xeeeeeeee : 0x44444444;
   }
 
-  JAX_FA_DEVICE void add(const Operand<Element> (&p)[kOperands]) {
-    if constexpr (kOperands % 2) {
-      JAX_FA_UNROLL for (int i = 0; i < kOperands; ++i) sums_ = multiply_add(ones_, p[i], sums_);
+  JAX_FA_DEVICE void add(int query_tile, const Operand<Element> (&p)[kOperands]) {
+    Accumulator& sum = sums_[query_tile];
+    if constexpr (kSparse) {
+      JAX_FA_UNROLL for (int i = 0; i < kOperands; i += 2) sum = add_pair(p[i], p[i + 1], sum);
     } else {
-      JAX_FA_UNROLL for (int i = 0; i < kOperands; i += 2) add_pair(p[i], p[i + 1]);
+      JAX_FA_UNROLL for (int i = 0; i < kOperands; ++i) sum = multiply_add(ones_, p[i], sum);
     }
   }
-  JAX_FA_DEVICE void rescale(float factor) { sums_ *= factor; }
+  JAX_FA_DEVICE void rescale(int query_tile, float factor) { sums_[query_tile] *= factor; }
   // The whole row's sum, in every lane that holds the row.
-  JAX_FA_DEVICE float total() const { return kOperands % 2 ? sums_[0] : sums_[0] + sums_[1]; }
+  JAX_FA_DEVICE float total(int query_tile) const {
+    const Accumulator& sum = sums_[query_tile];
+    return kSparse ? sum[0] + sum[1] : sum[0];
+  }
 
  private:
-  JAX_FA_DEVICE void add_pair(Operand<bfloat16> low, Operand<bfloat16> high) {
-    sums_ = __builtin_amdgcn_smfmac_f32_16x16x64_bf16(ones_, join(low, high), sums_, positions_, 0,
-                                                      0);
+  static constexpr bool kSparse = kOperands % 2 == 0;
+
+  JAX_FA_DEVICE Accumulator add_pair(Operand<bfloat16> low, Operand<bfloat16> high,
+                                     Accumulator sum) const {
+    return __builtin_amdgcn_smfmac_f32_16x16x64_bf16(ones_, join(low, high), sum, positions_, 0, 0);
   }
-  JAX_FA_DEVICE void add_pair(Operand<float16> low, Operand<float16> high) {
-    sums_ = __builtin_amdgcn_smfmac_f32_16x16x64_f16(ones_, join(low, high), sums_, positions_, 0,
-                                                     0);
+  JAX_FA_DEVICE Accumulator add_pair(Operand<float16> low, Operand<float16> high,
+                                     Accumulator sum) const {
+    return __builtin_amdgcn_smfmac_f32_16x16x64_f16(ones_, join(low, high), sum, positions_, 0, 0);
   }
   JAX_FA_DEVICE static Vector<Element, 16> join(Operand<Element> low, Operand<Element> high) {
     return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   }
 
-  Accumulator sums_;
+  Accumulator sums_[kQueryTiles];
   Operand<Element> ones_;
   int positions_;
 };
