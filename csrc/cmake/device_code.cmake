@@ -1,0 +1,83 @@
+# Device code: every csrc/kernels/*.hip for every target, one code object a target, embedded.
+#
+# A target is built once csrc/kernels/arch/<target>/mainloop.h exists. The compiler is the pinned
+# ziglang's clang on every machine, so that users run byte for byte what the tests ran. Sets
+# JAX_FA_CODE_OBJECT_SOURCES: the source files that hold the code objects.
+
+if(JAX_FA_DEVICE_CXX)
+  # The linker of the same LLVM: beside the compiler's real place.
+  file(REAL_PATH "${JAX_FA_DEVICE_CXX}" device_cxx_file)
+  cmake_path(GET device_cxx_file PARENT_PATH device_cxx_folder)
+  find_program(JAX_FA_DEVICE_LD NAMES ld.lld HINTS "${device_cxx_folder}" REQUIRED)
+  set(device_cxx "${JAX_FA_DEVICE_CXX}")
+  set(device_ld "${JAX_FA_DEVICE_LD}")
+else()
+  jax_fa_package_folder(ziglang zig_folder)
+  set(device_cxx "${zig_folder}/zig" clang)
+  set(device_ld "${zig_folder}/zig" ld.lld)
+endif()
+
+# -emit-llvm stops the driver before its own link step, which wants a program named lld; -emit-obj
+# then makes the compiler proper write an object all the same. The driver ignores -MF for a device,
+# hence the dependency file by the compiler proper's own options. -fuse-cuid=none keeps the bytes free
+# of the sources' paths. Version 5: ROCm before 6.2 does not load version 6. The SLP vectoriser
+# undoes hand-made register layouts.
+set(device_options -x hip --offload-device-only -nogpulib -nogpuinc -std=c++20 -O3
+    -fno-slp-vectorize -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror
+    -emit-llvm -c -Xclang -emit-obj)
+set(device_options_gfx950)
+if(JAX_FA_GFX1201_WAVES STREQUAL "wgp")
+  set(device_options_gfx1201 -mno-cumode)
+elseif(JAX_FA_GFX1201_WAVES STREQUAL "cu")
+  set(device_options_gfx1201 -mcumode)
+else()
+  message(FATAL_ERROR "JAX_FA_GFX1201_WAVES must be wgp or cu; got '${JAX_FA_GFX1201_WAVES}'")
+endif()
+
+set(kernels_folder "${CMAKE_CURRENT_SOURCE_DIR}/csrc/kernels")
+file(GLOB kernel_sources CONFIGURE_DEPENDS "${kernels_folder}/*.hip")
+file(GLOB mainloops CONFIGURE_DEPENDS "${kernels_folder}/arch/*/mainloop.h")
+set(JAX_FA_CODE_OBJECT_SOURCES)
+
+function(jax_fa_add_code_object target)
+  set(objects)
+  foreach(source IN LISTS kernel_sources)
+    cmake_path(GET source STEM stem)
+    set(object "${CMAKE_BINARY_DIR}/device/${target}/${stem}.o")
+    add_custom_command(
+        OUTPUT "${object}"
+        COMMAND ${device_cxx} ${device_options} --offload-arch=${target} ${device_options_${target}}
+                -I "${CMAKE_CURRENT_SOURCE_DIR}/csrc"
+                -Xclang -dependency-file -Xclang "${object}.d" -Xclang -MT -Xclang "${object}"
+                "${source}" -o "${object}"
+        DEPENDS "${source}" DEPFILE "${object}.d"
+        COMMENT "Device code ${stem} for ${target}" VERBATIM)
+    list(APPEND objects "${object}")
+  endforeach()
+  set(code_object "${CMAKE_BINARY_DIR}/device/${target}.co")
+  set(embedded "${CMAKE_BINARY_DIR}/device/${target}.cc")
+  add_custom_command(
+      OUTPUT "${code_object}"
+      COMMAND ${device_ld} -m elf64_amdgpu --no-undefined -shared ${objects} -o "${code_object}"
+      DEPENDS ${objects} COMMENT "Code object ${target}" VERBATIM)
+  add_custom_command(
+      OUTPUT "${embedded}"
+      COMMAND "${CMAKE_COMMAND}" -DTARGET=${target} "-DCODE_OBJECT=${code_object}"
+              "-DOUTPUT=${embedded}" -P "${CMAKE_CURRENT_SOURCE_DIR}/csrc/cmake/embed.cmake"
+      DEPENDS "${code_object}" csrc/cmake/embed.cmake COMMENT "Embedding ${target}" VERBATIM)
+  list(APPEND JAX_FA_CODE_OBJECT_SOURCES "${embedded}")
+  set(JAX_FA_CODE_OBJECT_SOURCES "${JAX_FA_CODE_OBJECT_SOURCES}" PARENT_SCOPE)
+endfunction()
+
+foreach(target IN ITEMS gfx950 gfx1201)
+  if(kernel_sources AND "${kernels_folder}/arch/${target}/mainloop.h" IN_LIST mainloops)
+    jax_fa_add_code_object(${target})
+    string(TOUPPER ${target} target_name)
+    list(APPEND code_object_definitions JAX_FA_HAVE_${target_name}=1)
+  endif()
+endforeach()
+if(code_object_definitions)
+  set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/csrc/runtime/code_objects.cc" PROPERTIES
+                              COMPILE_DEFINITIONS "${code_object_definitions}")
+endif()
+message(STATUS "Device compiler: ${device_cxx}; code objects: ${code_object_definitions}")

@@ -1,0 +1,67 @@
+# Chooses the host C++ compiler, before project(): the one asked for, else the system's, else the
+# one in the ziglang package, which the device code needs anyway. Nothing for the user to do.
+
+# Sets `out` to the folder of an importable package, without importing it.
+function(jax_fa_package_folder package out)
+  if(NOT Python_EXECUTABLE)
+    find_program(Python_EXECUTABLE NAMES python3 python REQUIRED)
+  endif()
+  execute_process(
+      COMMAND "${Python_EXECUTABLE}" -c
+              "import importlib.util; print(*importlib.util.find_spec('${package}').submodule_search_locations)"
+      OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "the Python package ${package} is needed to build jax_fa; ${Python_EXECUTABLE} "
+                        "does not have it (pyproject.toml lists the build requirements)")
+  endif()
+  set(${out} "${folder}" PARENT_SCOPE)
+  set(Python_EXECUTABLE "${Python_EXECUTABLE}" PARENT_SCOPE)
+endfunction()
+
+# Sets `out` to whether `compiler` makes a program from C++20 with the library's newer headers.
+function(jax_fa_compiles_cxx20 compiler out)
+  set(source "${CMAKE_BINARY_DIR}/host-compiler/probe.cc")
+  file(WRITE "${source}" "#include <bit>\n#include <span>\n#include <string>\n"
+       "int main(int n, char** v) { return std::span(v, n).size() + std::popcount(0u) == 0; }\n")
+  execute_process(COMMAND "${compiler}" -std=c++20 "${source}" -o "${source}.out"
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result EQUAL 0)
+    set(${out} TRUE PARENT_SCOPE)
+  else()
+    set(${out} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Programs in the build folder that stand for the parts of ziglang, since CMake wants one path each.
+# -mcpu=baseline: zig compiles for the building machine's own CPU otherwise. The cache falls back to
+# the build folder where there is no writable home.
+function(jax_fa_zig_program name arguments)
+  jax_fa_package_folder(ziglang zig_folder)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/host-compiler/${name}" CONTENT [[#!/bin/sh
+if [ -z "$ZIG_GLOBAL_CACHE_DIR" ] && ! [ -w "${HOME:-/nonexistent}" ]; then
+  export ZIG_GLOBAL_CACHE_DIR="@CMAKE_BINARY_DIR@/zig-cache"
+fi
+exec "@zig_folder@/zig" @arguments@ "$@"
+]] @ONLY)
+  file(CHMOD "${CMAKE_BINARY_DIR}/host-compiler/${name}" PERMISSIONS
+       OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endfunction()
+
+if(NOT CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX})
+  find_program(JAX_FA_SYSTEM_CXX NAMES c++ g++ clang++)
+  set(usable FALSE)
+  if(JAX_FA_SYSTEM_CXX)
+    jax_fa_compiles_cxx20("${JAX_FA_SYSTEM_CXX}" usable)
+  endif()
+  if(usable)
+    set(CMAKE_CXX_COMPILER "${JAX_FA_SYSTEM_CXX}" CACHE FILEPATH "host C++ compiler")
+  else()
+    message(STATUS "No system compiler for C++20: ziglang compiles the host code too")
+    jax_fa_zig_program(c++ "c++ -mcpu=baseline -fno-sanitize=undefined")
+    jax_fa_zig_program(ar "ar")
+    jax_fa_zig_program(ranlib "ranlib")
+    set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/host-compiler/c++" CACHE FILEPATH "host C++ compiler")
+    set(CMAKE_AR "${CMAKE_BINARY_DIR}/host-compiler/ar" CACHE FILEPATH "archiver")
+    set(CMAKE_RANLIB "${CMAKE_BINARY_DIR}/host-compiler/ranlib" CACHE FILEPATH "archive indexer")
+  endif()
+endif()

@@ -1,0 +1,131 @@
+#include "runtime/emulator_runtime.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "emulator/emulator.h"
+#include "runtime/code_objects.h"
+#include "runtime/emulator_settings.h"
+
+namespace jax_fa {
+namespace {
+
+// MI355X and RX 9070 XT.
+constexpr int kComputeUnitsGfx950 = 256;
+constexpr int kComputeUnitsGfx1201 = 64;
+
+#ifdef JAX_FA_HAVE_EMULATOR
+
+// The decoded code object, made on first use and kept.
+Status GetCodeObject(Target target, const emulator::CodeObject** code) {
+  static std::mutex mutex;
+  static auto* cache = new std::map<Target, emulator::CodeObject>;
+
+  const std::lock_guard lock(mutex);
+  auto entry = cache->find(target);
+  if (entry == cache->end()) {
+    const std::span<const std::byte> image = EmbeddedCodeObject(target);
+    if (image.empty()) {
+      return Status::Error("this build of jax_fa has no kernels for " +
+                           std::string(TargetName(target)));
+    }
+    try {
+      entry = cache->emplace(target, emulator::CodeObject::Parse(image)).first;
+    } catch (const std::exception& error) {
+      return Status::Error(error.what());
+    }
+  }
+  *code = &entry->second;
+  return Status::Ok();
+}
+
+#endif
+
+}  // namespace
+
+Status EmulatorRuntime::GetTarget(Target* target) {
+  if (!target_) return Status::Error("the emulator must be told which target it stands for");
+  *target = *target_;
+  return Status::Ok();
+}
+
+Status EmulatorRuntime::GetComputeUnits(int* count) {
+  Target target;
+  if (Status status = GetTarget(&target); !status.ok) return status;
+  *count = target == Target::kGfx950 ? kComputeUnitsGfx950 : kComputeUnitsGfx1201;
+  return Status::Ok();
+}
+
+#ifdef JAX_FA_HAVE_EMULATOR
+
+Status EmulatorRuntime::Load(Target target) {
+  const emulator::CodeObject* code = nullptr;
+  return GetCodeObject(target, &code);
+}
+
+Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
+  const emulator::CodeObject* code = nullptr;
+  if (Status status = GetCodeObject(target, &code); !status.ok) return status;
+
+  std::vector<emulator::Allocation> allocations;
+  for (const Buffer& buffer : launch.buffers) {
+    if (buffer.bytes == 0) continue;
+    emulator::Allocation& allocation = allocations.emplace_back();
+    allocation.name = buffer.name;
+    allocation.host = buffer.data;
+    allocation.bytes = buffer.bytes;
+    allocation.writable = buffer.writable;
+  }
+  const EmulatorSettings settings = GetEmulatorSettings();
+  emulator::LaunchOptions options;
+  options.schedule = settings.schedule;
+  options.seed = settings.seed;
+  options.checks = settings.checks;
+  options.threads = settings.threads;
+  options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
+
+  RecordedLaunch record;
+  record.target = TargetName(target);
+  record.kernel = launch.kernel;
+  record.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
+  record.block = {launch.block.x, launch.block.y, launch.block.z};
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    record.result = emulator::Launch(*code, record.kernel, record.grid, record.block,
+                                     launch.arguments, allocations, options);
+  } catch (const std::exception& error) {
+    return Status::Error(error.what());
+  }
+  record.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  RecordLaunch(std::move(record));
+  return Status::Ok();
+}
+
+#else
+
+Status EmulatorRuntime::Load(Target) {
+  return Status::Error("this build of jax_fa has no emulator");
+}
+
+Status EmulatorRuntime::Launch(Target target, const struct Launch&) { return Load(target); }
+
+#endif
+
+Status EmulatorRuntime::MemsetD8(const Buffer& buffer, uint8_t value) {
+  if (buffer.bytes != 0) std::memset(buffer.data, value, buffer.bytes);
+  return Status::Ok();
+}
+
+Status EmulatorRuntime::MemsetD32(const Buffer& buffer, uint32_t value) {
+  std::fill_n(static_cast<uint32_t*>(buffer.data), buffer.bytes / sizeof(uint32_t), value);
+  return Status::Ok();
+}
+
+}  // namespace jax_fa

@@ -1,0 +1,60 @@
+// How emulated custom calls run and who watches them: process-wide, behind jax_fa.emulator's
+// configure() and record().
+#ifndef JAX_FA_RUNTIME_EMULATOR_SETTINGS_H_
+#define JAX_FA_RUNTIME_EMULATOR_SETTINGS_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/emulator.h"
+
+namespace jax_fa {
+
+struct EmulatorSettings {
+  emulator::Schedule schedule = emulator::Schedule::kRoundRobin;
+  uint64_t seed = 0;
+  bool checks = true;
+  int threads = 0;  // 0: one per core
+};
+
+EmulatorSettings GetEmulatorSettings();
+void SetEmulatorSettings(const EmulatorSettings& settings);
+
+// One emulated launch, as record() shows it.
+struct RecordedLaunch {
+  std::string target;
+  std::string kernel;
+  std::array<uint32_t, 3> grid;   // workgroups
+  std::array<uint32_t, 3> block;  // lanes
+  double seconds = 0;
+  emulator::LaunchResult result;
+};
+
+// Collects every emulated launch of the process from its construction to its end. Recorders may
+// overlap; each sees all launches of its own time.
+class EmulatorRecorder {
+ public:
+  EmulatorRecorder();
+  ~EmulatorRecorder();
+  EmulatorRecorder(const EmulatorRecorder&) = delete;
+  EmulatorRecorder& operator=(const EmulatorRecorder&) = delete;
+
+  // Collects no further launch; idempotent.
+  void Stop();
+  // What was collected so far, in the order of completion.
+  std::vector<std::shared_ptr<const RecordedLaunch>> launches() const;
+
+ private:
+  friend void RecordLaunch(RecordedLaunch launch);
+  std::vector<std::shared_ptr<const RecordedLaunch>> launches_;
+};
+
+// Hands a finished launch to every recorder.
+void RecordLaunch(RecordedLaunch launch);
+
+}  // namespace jax_fa
+
+#endif  // JAX_FA_RUNTIME_EMULATOR_SETTINGS_H_

@@ -1,0 +1,241 @@
+#include "runtime/hip_runtime.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/code_objects.h"
+#include "runtime/hip_api.h"
+
+namespace jax_fa {
+namespace {
+
+constexpr int kHipErrorNoDevice = 100;
+
+// These three mean the same to a user: this driver does not load this code object.
+constexpr int kHipErrorInvalidImage = 200;
+constexpr int kHipErrorNoBinaryForGpu = 209;
+constexpr int kHipErrorInvalidKernelFile = 218;
+
+// Properties are 1472 bytes in HIP 6 and 7; the library writes its own idea of the structure.
+constexpr size_t kPropertiesBytes = 8192;
+
+struct LoadedModule {
+  std::unique_ptr<std::byte[]> image;  // the library keeps pointers into it
+  HipModule module = nullptr;
+  std::unordered_map<std::string, HipFunction> functions;
+};
+
+struct DeviceCache {
+  std::mutex mutex;
+  std::map<int, std::string> architectures;
+  std::map<std::pair<int, Target>, LoadedModule> modules;
+};
+
+DeviceCache& Cache() {
+  static DeviceCache* cache = new DeviceCache;  // outlives every thread that may still launch
+  return *cache;
+}
+
+// Makes `device` the calling thread's current device, and the former one again at the end. The
+// current device is per thread, and a launch on another device's stream fails or aborts.
+class CurrentDevice {
+ public:
+  CurrentDevice(const HipApi& api, int device) : api_(api) {
+    status_ = api.Check(api.hipGetDevice(&former_), "hipGetDevice");
+    if (!status_.ok || former_ == device) return;
+    status_ = api.Check(api.hipSetDevice(device), "hipSetDevice(" + std::to_string(device) + ")");
+    restore_ = status_.ok;
+  }
+  ~CurrentDevice() {
+    if (restore_) api_.hipSetDevice(former_);
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  const HipApi& api_;
+  int former_ = 0;
+  bool restore_ = false;
+  Status status_;
+};
+
+Status GetArchitecture(const HipApi& api, int device, std::string* architecture) {
+  const std::lock_guard lock(Cache().mutex);
+  auto known = Cache().architectures.find(device);
+  if (known == Cache().architectures.end()) {
+    const auto properties = std::make_unique<char[]>(kPropertiesBytes);  // zeroed
+    const Status status = api.Check(api.get_device_properties(properties.get(), device),
+                                    "hipGetDeviceProperties(" + std::to_string(device) + ")");
+    if (!status.ok) return status;
+    const char* name = properties.get() + api.architecture_offset;
+    const std::string text(name, strnlen(name, 256));
+    if (!text.starts_with("gfx")) {
+      return Status::Error("HIP device " + std::to_string(device) +
+                           " does not tell its architecture: expected gfx..., got '" + text + "'");
+    }
+    known = Cache().architectures.emplace(device, text).first;
+  }
+  *architecture = known->second;
+  return Status::Ok();
+}
+
+Status LoadLocked(const HipApi& api, int device, Target target, LoadedModule* loaded) {
+  const std::span<const std::byte> code = EmbeddedCodeObject(target);
+  if (code.empty()) {
+    return Status::Error("this build of jax_fa has no kernels for " +
+                         std::string(TargetName(target)));
+  }
+  auto image = std::make_unique<std::byte[]>(code.size());
+  std::memcpy(image.get(), code.data(), code.size());
+  HipModule module = nullptr;
+  const int error = api.hipModuleLoadData(&module, image.get());
+  const bool unloadable = error == kHipErrorInvalidImage || error == kHipErrorNoBinaryForGpu ||
+                          error == kHipErrorInvalidKernelFile;
+  const Status status =
+      api.Check(error, "loading the kernels for " + std::string(TargetName(target)) +
+                           " on HIP device " + std::to_string(device) +
+                           (unloadable ? " (gfx950 needs ROCm 7.0 or later, gfx1201 6.2)" : ""));
+  if (!status.ok) return status;
+  loaded->image = std::move(image);
+  loaded->module = module;
+  return Status::Ok();
+}
+
+// The module of `device`, which must be current, loaded on first use.
+Status GetModuleLocked(const HipApi& api, int device, Target target, LoadedModule** loaded) {
+  LoadedModule& entry = Cache().modules[{device, target}];
+  if (entry.module == nullptr) {
+    if (Status status = LoadLocked(api, device, target, &entry); !status.ok) return status;
+  }
+  *loaded = &entry;
+  return Status::Ok();
+}
+
+Status GetFunction(const HipApi& api, int device, Target target, std::string_view kernel,
+                   HipFunction* function) {
+  const std::lock_guard lock(Cache().mutex);
+  LoadedModule* loaded = nullptr;
+  if (Status status = GetModuleLocked(api, device, target, &loaded); !status.ok) return status;
+  const std::string name(kernel);
+  HipFunction& entry = loaded->functions[name];
+  if (entry == nullptr) {
+    Status status = api.Check(api.hipModuleGetFunction(&entry, loaded->module, name.c_str()),
+                              "kernel " + name + " for " + std::string(TargetName(target)));
+    if (!status.ok) {
+      entry = nullptr;
+      return status;
+    }
+  }
+  *function = entry;
+  return Status::Ok();
+}
+
+// Runs `work(api)` with `device` current.
+template <class Work>
+Status WithDevice(int device, Work&& work) {
+  const HipApi* api = nullptr;
+  if (Status status = FindHipApi(&api); !status.ok) return status;
+  const CurrentDevice current(*api, device);
+  if (!current.status().ok) return current.status();
+  return work(*api);
+}
+
+}  // namespace
+
+Status HipRuntime::GetTarget(Target* target) {
+  const HipApi* api = nullptr;
+  if (Status status = FindHipApi(&api); !status.ok) return status;
+  std::string architecture;
+  if (Status status = GetArchitecture(*api, device_, &architecture); !status.ok) return status;
+  const std::optional<Target> known = TargetOfArchitecture(architecture);
+  if (!known) {
+    return Status::Error("jax_fa has kernels for gfx950 and gfx1201; HIP device " +
+                         std::to_string(device_) + " is " + architecture);
+  }
+  *target = *known;
+  return Status::Ok();
+}
+
+Status HipRuntime::GetComputeUnits(int* count) {
+  Target target;
+  if (Status status = GetTarget(&target); !status.ok) return status;
+  return WithDevice(device_, [&](const HipApi& api) {
+    const Status status = api.Check(
+        api.hipDeviceGetAttribute(count, kHipAttributeMultiprocessorCount, device_),
+        "hipDeviceGetAttribute");
+    if (status.ok && target == Target::kGfx1201) *count *= 2;  // RDNA counts pairs
+    return status;
+  });
+}
+
+Status HipRuntime::Load(Target target) {
+  return WithDevice(device_, [&](const HipApi& api) {
+    const std::lock_guard lock(Cache().mutex);
+    LoadedModule* loaded = nullptr;
+    return GetModuleLocked(api, device_, target, &loaded);
+  });
+}
+
+Status HipRuntime::Launch(Target target, const struct Launch& launch) {
+  return WithDevice(device_, [&](const HipApi& api) {
+    HipFunction function = nullptr;
+    if (Status status = GetFunction(api, device_, target, launch.kernel, &function); !status.ok) {
+      return status;
+    }
+    // The explicit arguments only; the library appends the hidden ones itself.
+    size_t argument_bytes = launch.arguments.size();
+    void* extra[] = {kHipLaunchBufferPointer,
+                     const_cast<std::byte*>(launch.arguments.data()),
+                     kHipLaunchBufferSize,
+                     &argument_bytes,
+                     kHipLaunchEnd};
+    return api.Check(
+        api.hipModuleLaunchKernel(function, launch.grid.x, launch.grid.y, launch.grid.z,
+                                  launch.block.x, launch.block.y, launch.block.z,
+                                  launch.dynamic_lds_bytes, stream_, nullptr, extra),
+        "launching " + std::string(launch.kernel));
+  });
+}
+
+Status HipRuntime::MemsetD8(const Buffer& buffer, uint8_t value) {
+  if (buffer.bytes == 0) return Status::Ok();
+  return WithDevice(device_, [&](const HipApi& api) {
+    return api.Check(api.hipMemsetAsync(buffer.data, value, buffer.bytes, stream_),
+                     "filling " + std::string(buffer.name));
+  });
+}
+
+Status HipRuntime::MemsetD32(const Buffer& buffer, uint32_t value) {
+  if (buffer.bytes == 0) return Status::Ok();
+  return WithDevice(device_, [&](const HipApi& api) {
+    return api.Check(
+        api.hipMemsetD32Async(buffer.data, static_cast<int>(value), buffer.bytes / 4, stream_),
+        "filling " + std::string(buffer.name));
+  });
+}
+
+Status ListHipArchitectures(std::vector<std::string>* architectures) {
+  architectures->clear();
+  const HipApi* api = nullptr;
+  if (!FindHipApi(&api).ok) return Status::Ok();
+  int count = 0;
+  const int error = api->hipGetDeviceCount(&count);
+  if (error == kHipErrorNoDevice) {
+    api->hipGetLastError();
+    return Status::Ok();
+  }
+  if (Status status = api->Check(error, "hipGetDeviceCount"); !status.ok) return status;
+  for (int device = 0; device < count; ++device) {
+    std::string architecture;
+    if (Status status = GetArchitecture(*api, device, &architecture); !status.ok) return status;
+    architectures->push_back(architecture.substr(0, architecture.find(':')));
+  }
+  return Status::Ok();
+}
+
+}  // namespace jax_fa
