@@ -2,9 +2,10 @@
 #ifndef JAX_FA_EMULATOR_WAVE_H_
 #define JAX_FA_EMULATOR_WAVE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 namespace jax_fa::emulator {
 
 class Memory;     // memory.h: registered allocations, address -> host pointer
+struct Region;
 class Checker;    // check.h: null when checks are off
 struct Workgroup;
 
@@ -39,9 +41,10 @@ enum SgprIndex : uint16_t {
 enum class Counter : uint8_t { kLoad, kStore, kDs, kKm, kExp, kSample, kBvh, kCount };
 
 // A result under way: its bytes were taken at issue, and become visible when the counter of the
-// wave has fallen far enough that a wait proves them there.
+// wave has fallen far enough that a wait proves them there. Filled and pushed as in_flight.h says.
 struct InFlight {
   Counter counter = Counter::kLoad;
+  Counter also = Counter::kCount;  // a second counter that must prove it too; kCount: none
   enum Destination : uint8_t { kNone, kVector, kScalar, kLds } destination = kNone;
   bool in_order = true;       // SMEM returns out of order: only a wait for 0 proves it there
   uint8_t dwords = 0;         // per lane (vector), or in all (scalar)
@@ -51,7 +54,9 @@ struct InFlight {
   uint64_t lanes = 0;         // lanes written
   uint32_t lds_address = 0;   // kLds: byte address of lane 0; `dwords` dwords a lane, lanes contiguous
   uint32_t pc = 0;
-  std::vector<uint32_t> data; // [dwords][64] (vector, LDS: same order), [dwords] (scalar)
+  uint64_t sequence = 0;      // set by Push: order of issue within the wave
+  // [dwords][kLaneStride] (vector, LDS), [dwords] (scalar)
+  std::array<uint32_t, 4 * kLaneStride> data;
 };
 
 struct Wave {
@@ -64,18 +69,26 @@ struct Wave {
   bool scc = false;
   bool done = false;
   bool at_barrier = false;   // waits in s_barrier / s_barrier_wait
+  // Instructions this wave may still run before the engine looks up; exec functions that must stop
+  // the wave here (end, barrier) set it to 0.
+  int64_t budget = 0;
   uint32_t sgpr[kSgprCount] = {};  // exec is kept in `exec`, not here: use ReadSgpr/WriteSgpr
 
   Workgroup* group = nullptr;
   Checker* checker = nullptr;
-  std::deque<InFlight> in_flight;  // oldest first, all counters
-  std::vector<InFlight> recycled;  // buffers to reuse
+  std::vector<std::unique_ptr<InFlight>> in_flight;  // oldest first, all counters
+  std::vector<std::unique_ptr<InFlight>> recycled;   // to reuse
+  uint64_t issued = 0;                               // memory instructions so far
 
   // MODE: fp32 and fp64/16 rounding (0 nearest even), denormals (3 keep, 0 flush both).
   uint8_t round_f32 = 0, round_f64 = 0, denorm_f32 = 3, denorm_f64 = 3;
   bool dx10_clamp = true, ieee = true;
   int priority = 0;
   uint32_t index_in_group = 0;
+  uint64_t barrier_phase = 0;    // Workgroup::barrier_phase at this wave's signal
+  bool barrier_signalled = false;
+  // Private memory: lane l's byte a is scratch[l * Workgroup::scratch_bytes + a].
+  uint8_t* scratch = nullptr;
 
   uint32_t* Row(uint32_t reg) { return vgpr + static_cast<size_t>(reg) * kLaneStride; }
   const uint32_t* Row(uint32_t reg) const {
@@ -119,10 +132,18 @@ struct Workgroup {
   uint32_t id[3] = {0, 0, 0};
   std::vector<uint8_t> lds;           // its size is the limit of every LDS access
   std::vector<Wave> waves;
-  Memory* memory = nullptr;
-  Traffic lds_traffic;
-  std::vector<Traffic> buffer_traffic;  // by allocation index, this worker's share
+  const Memory* memory = nullptr;
+  const Region* regions = nullptr;      // memory->regions(), never empty
+  uint32_t last_region = 0;             // where the last access went: the next one tries it first
+  std::vector<Traffic> buffer_traffic;  // by region, this worker's share
+  Traffic lds_traffic;                  // counted by the LDS and LDS-DMA families
   uint64_t bank_conflicts = 0;
+  uint32_t scratch_bytes = 0;  // per lane
+  uint64_t code_base = 0;      // address of the loaded code object; its text is at code_base + pc
+  // The barrier: complete when every wave that has not ended has signalled; then the phase advances.
+  uint64_t barrier_phase = 0;
+  uint32_t barrier_signals = 0;
+  const struct LaunchContext* launch = nullptr;  // private to the engine
 };
 
 // Stops the run. The engine adds kernel, wave, pc and disassembly.

@@ -1,0 +1,41 @@
+// Results under way: how memory instructions hand in what will arrive later, and how waits deliver.
+//
+//     InFlight& result = Issue(wave, instruction, Counter::kLoad);   // a recycled record, reset
+//     result.destination = InFlight::kVector;
+//     result.first_register = instruction.dst.index;
+//     result.dwords = 4;  result.lanes = wave.exec;
+//     for each lane: result.data[dword * kLaneStride + lane] = ...;
+//     Push(wave, instruction, result);
+//
+// Stores write memory (or LDS) at once and push a record with destination kNone, so that the counter
+// is right. Every memory instruction pushes exactly one record, also when no lane is active.
+#ifndef JAX_FA_EMULATOR_IN_FLIGHT_H_
+#define JAX_FA_EMULATOR_IN_FLIGHT_H_
+
+#include <cstdint>
+
+#include "emulator/wave.h"
+
+namespace jax_fa::emulator {
+
+// A record to fill, not yet in the queue. `also`: a second counter that must prove it too (FLAT:
+// kLoad and kDs); kCount: none. All fields but `counter`, `also` and `pc` have their defaults; `data`
+// is not cleared.
+InFlight& Issue(Wave& wave, const Instruction& instruction, Counter counter,
+                Counter also = Counter::kCount);
+// Puts the record into the queue of its wave.
+void Push(Wave& wave, const Instruction& instruction, InFlight& result);
+
+// The wave's counter is known to be at most `count`: delivers every result that this proves.
+//
+// In-order results of one counter arrive oldest first. Out-of-order ones (SMEM) may come at any
+// time, so only a wait for 0 proves them, and with some of them pending the others are proven just
+// as far as if all out-of-order results had come first.
+void WaitFor(Wave& wave, const Instruction& instruction, Counter counter, uint32_t count);
+
+// Results of this counter under way.
+uint32_t PendingCount(const Wave& wave, Counter counter);
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_IN_FLIGHT_H_
