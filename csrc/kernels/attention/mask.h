@@ -42,7 +42,9 @@ struct TileRange {
   int full_end = 0;
 
   JAX_FA_DEVICE bool holds(int tile) const { return tile >= begin && tile < end; }
-  JAX_FA_DEVICE bool needs_mask(int tile) const { return tile < full_begin || tile >= full_end; }
+  // Some row's first key lies in or past the tile; some row's last key lies in or before it.
+  JAX_FA_DEVICE bool cut_left(int tile) const { return tile < full_begin; }
+  JAX_FA_DEVICE bool cut_right(int tile) const { return tile >= full_end; }
 };
 
 // Rows first_row .. end_row-1, in tiles of kBlockKv keys; an empty range when they see nothing.
@@ -61,20 +63,28 @@ JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_row, int end_row) 
 }
 
 // Sets the scores of unseen keys to -inf. A select, not an addition: an unseen score may be NaN.
-// `first_row` is the wave's first row, `first_key` the tile's first key. Rare, so nothing of it is
-// kept in registers from tile to tile.
+// `range` is the wave's, `first_row` its first row. Rare, so nothing of it is kept in registers
+// from tile to tile; left and right apart, since a causal diagonal and a tail cut on the right only.
 template <class Config>
-JAX_FA_DEVICE void apply_mask(const Mask& mask, int first_row, int first_key,
+JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile, int first_row,
                               ScoreFragments<Config>& scores) {
-  const int lane_key = first_key + arch::opaque(arch::accumulator_row());
+  const int lane_key = tile * Config::kBlockKv + arch::opaque(arch::accumulator_row());
   const int lane_row = first_row + arch::opaque(arch::fragment_column());
-  JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-    const int row = lane_row + q * arch::kFragmentDim;
-    const int begin = mask.first_key(row) - lane_key;
-    const int end = mask.end_key(row) - lane_key;
-    scores.for_each(q, [&](float& score, int key) {
-      if (key < begin || key >= end) score = -infinity();
-    });
+  if (range.cut_right(tile)) {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      const int end = mask.end_key(lane_row + q * arch::kFragmentDim) - lane_key;
+      scores.for_each(q, [&](float& score, int key) {
+        if (key >= end) score = -infinity();
+      });
+    }
+  }
+  if (range.cut_left(tile)) {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      const int begin = mask.first_key(lane_row + q * arch::kFragmentDim) - lane_key;
+      scores.for_each(q, [&](float& score, int key) {
+        if (key < begin) score = -infinity();
+      });
+    }
   }
 }
 

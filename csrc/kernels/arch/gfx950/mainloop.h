@@ -78,8 +78,8 @@ class Mainloop {
         ScoreFragments<Config> scores;
         compute_scores(opaque(key_base_ + stage * Tile::kBytes), query, scores);
         fence_schedule();
-        if (__builtin_expect(wave.needs_mask(tile), 0)) {
-          apply_mask<Config>(mask, first_row, opaque_uniform(tile) * Config::kBlockKv, scores);
+        if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
+          apply_mask<Config>(mask, wave, opaque_uniform(tile), first_row, scores);
         }
         const ProbabilityFragments<Config> p = softmax.update(scores, output);
         fence_schedule();
