@@ -59,10 +59,21 @@ class Softmax {
     }
   }
 
+  // Raw scores become cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1); nothing without a
+  // cap. Before the mask: a capped -inf would be seen again.
+  JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
+    if constexpr (!Config::kSoftCap) return;
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      scores.for_each(q, [&](float& score, int) {
+        const float t = arch::reciprocal(arch::exp2(score * scale_.cap_exponent) + 1.0f);
+        score = __builtin_fmaf(t, -2 * scale_.cap, scale_.cap);
+      });
+    }
+  }
+
   // Scores become probabilities; sums gain them; where the reference moves, sums and output follow.
   JAX_FA_DEVICE ProbabilityFragments<Config> update(ScoreFragments<Config>& scores,
                                                     OutputFragments<Config>& output) {
-    if constexpr (Config::kSoftCap) cap(scores);
     float maxima[Config::kQueryTiles];
     bool passed = false;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
@@ -101,16 +112,6 @@ class Softmax {
  private:
   // |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
   static constexpr float kLargeScore = 1048576.0f;
-
-  // s = cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1).
-  JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      scores.for_each(q, [&](float& score, int) {
-        const float t = arch::reciprocal(arch::exp2(score * scale_.cap_exponent) + 1.0f);
-        score = __builtin_fmaf(t, -2 * scale_.cap, scale_.cap);
-      });
-    }
-  }
 
   JAX_FA_DEVICE static float lane_maximum(ScoreFragments<Config>& scores, int query_tile) {
     constexpr int kScores = Config::kScoreTiles * arch::kAccumulatorRows;

@@ -78,6 +78,7 @@ class Mainloop {
         ScoreFragments<Config> scores;
         compute_scores(opaque(key_base_ + stage * Tile::kBytes), query, scores);
         fence_schedule();
+        softmax.cap(scores);
         if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
           apply_mask<Config>(mask, wave, opaque_uniform(tile), first_row, scores);
         }
