@@ -60,7 +60,7 @@ class Softmax {
   }
 
   // Raw scores become cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1); nothing without a
-  // cap. Before the mask: a capped -inf would be seen again.
+  // cap. Before the mask: a capped -inf would be seen again. The logit's error is about 2^-22 cap.
   JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
     if constexpr (!Config::kSoftCap) return;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
