@@ -60,14 +60,14 @@ JAX_FA_DEVICE void flash(const AttentionParams& params) {
 }
 
 // The waves that should share a SIMD bound the registers that the compiler may use.
-#define JAX_FA_FLASH(name, dtype, head_dim_tile, variant)                                     \
-  extern "C" JAX_FA_GLOBAL                                                                    \
-  __attribute__((amdgpu_flat_work_group_size(arch::flash_tile(head_dim_tile).threads(),       \
-                                             arch::flash_tile(head_dim_tile).threads()),      \
-                 amdgpu_waves_per_eu(arch::flash_waves_per_simd(head_dim_tile),               \
-                                     arch::flash_waves_per_simd(head_dim_tile)))) void        \
-  name(const AttentionParams params) {                                                        \
-    flash<Config<dtype, head_dim_tile, Variant::variant>>(params);                            \
+#define JAX_FA_FLASH(name, dtype, head_dim_tile, variant)                                    \
+  extern "C" JAX_FA_GLOBAL                                                                   \
+      __attribute__((amdgpu_flat_work_group_size(arch::flash_tile(head_dim_tile).threads(),  \
+                                                 arch::flash_tile(head_dim_tile).threads()), \
+                     amdgpu_waves_per_eu(arch::flash_waves_per_simd(head_dim_tile),          \
+                                         arch::flash_waves_per_simd(head_dim_tile)))) void   \
+      name(const AttentionParams params) {                                                   \
+    flash<Config<dtype, head_dim_tile, Variant::variant>>(params);                           \
   }
 #include "kernels/variants.def"
 

@@ -1,13 +1,21 @@
 // The device vocabulary of the chip being compiled for: the same names in every arch/<target>/.
 //
-// Shared code (tile/, attention/) sees a chip only through these headers:
-//   limits.h  wave size, registers, LDS, dies, and the tile numbers chosen for the chip
-//   lane.h    lane and wave ids, wave-wide votes, maxima over the lanes of a row, exp2, log2
-//   wait.h    waits, barriers, scheduling fences
-//   global.h  bounded buffers in global memory
-//   lds.h     LDS tiles, where the chip uses them
-//   matrix.h  fragment types, the matrix instruction, packing, row sums
-// arch/<target>/mainloop.h is included by the entry points only.
+// Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
+//   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and flash_waves_per_simd(H), the tile
+//             numbers chosen for the chip
+//   lane.h    workgroup_id, wave_id, lane_id; uniform, opaque, opaque_uniform; any_lane;
+//             maximum, maximum3 (a NaN operand is the result), row_maximum; exp2, log2, reciprocal
+//   wait.h    fence_schedule (waits and barriers are between a chip's own headers)
+//   global.h  Buffer, make_buffer, kOutOfRange; load_16_bytes, store_4_bytes, store_accumulator;
+//             load_uniform
+//   matrix.h  kFragmentDim, kFragmentDepth, kAccumulatorRows, kOperandElements, kScoresPerOperand;
+//             Operand, Accumulator; fragment_column, operand_depth, accumulator_row; multiply_add,
+//             pack_probabilities, RowSums
+//   lds.h     nothing: how K and V reach the matrix core is between it and mainloop.h
+// What they assume of every chip: a lane's column of a fragment is one query row; in an operand it
+// holds consecutive depths from operand_depth(), in an accumulator consecutive rows from
+// accumulator_row(), and kScoresPerOperand score accumulators pack into one P operand as they are.
+// arch/<target>/mainloop.h is included by the entry points only: Mainloop<Config, Rows>.
 #ifndef JAX_FA_KERNELS_ARCH_ARCH_H_
 #define JAX_FA_KERNELS_ARCH_ARCH_H_
 

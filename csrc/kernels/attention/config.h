@@ -25,9 +25,9 @@ struct Config {
   static constexpr int kQueryTiles = kTile.query_tiles;
 
   // Fragments of one wave.
-  static constexpr int kScoreTiles = kBlockKv / arch::kFragmentDim;       // 16-key rows of S^T
-  static constexpr int kHeadSteps = kHeadDim / arch::kFragmentDepth;      // depth steps of K.Q^T
-  static constexpr int kHeadTiles = kHeadDim / arch::kFragmentDim;        // 16-element rows of O^T
+  static constexpr int kScoreTiles = kBlockKv / arch::kFragmentDim;        // 16-key rows of S^T
+  static constexpr int kHeadSteps = kHeadDim / arch::kFragmentDepth;       // depth steps of K.Q^T
+  static constexpr int kHeadTiles = kHeadDim / arch::kFragmentDim;         // 16-element rows of O^T
   static constexpr int kKeySteps = kScoreTiles / arch::kScoresPerOperand;  // depth steps of V^T.P^T
 
   // A row's reference maximum moves when the maximum passes it by more than kRescaleLimit (log2),

@@ -31,10 +31,9 @@ JAX_FA_DEVICE void store_output(const AttentionParams& params, const Sequence& s
                                 OutputFragments<Config>& output) {
   using Element = typename Config::Element;
   const u32 head_bytes = params.head_dim * sizeof(Element);
-  const DenseRows out_rows(static_cast<Element*>(params.out) + sequence.out_offset +
-                               head * params.out_stride.head,
-                           params.out_stride.row * sizeof(Element), sequence.query_rows,
-                           head_bytes);
+  const DenseRows out_rows(
+      static_cast<Element*>(params.out) + sequence.out_offset + head * params.out_stride.head,
+      params.out_stride.row * sizeof(Element), sequence.query_rows, head_bytes);
   const DenseRows lse_rows(params.lse + sequence.lse_offset + head * params.lse_stride.head,
                            params.lse_stride.row * sizeof(float), sequence.query_rows,
                            sizeof(float));
@@ -59,9 +58,8 @@ JAX_FA_DEVICE void store_output(const AttentionParams& params, const Sequence& s
                                   : arch::kOutOfRange);
     }
     const float lse = empty ? -infinity() : softmax.log_sum_exp(q);
-    arch::store_4_bytes(
-        __builtin_bit_cast(u32, lse), lse_buffer,
-        stores_lse ? row * lse_rows.row_stride_bytes() : arch::kOutOfRange);
+    arch::store_4_bytes(__builtin_bit_cast(u32, lse), lse_buffer,
+                        stores_lse ? row * lse_rows.row_stride_bytes() : arch::kOutOfRange);
   }
 }
 

@@ -64,7 +64,8 @@ JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_row, int end_row) 
 
 // Sets the scores of unseen keys to -inf. A select, not an addition: an unseen score may be NaN.
 // `range` is the wave's, `first_row` its first row. Rare, so nothing of it is kept in registers
-// from tile to tile; left and right apart, since a causal diagonal and a tail cut on the right only.
+// from tile to tile; left and right apart, since a causal diagonal and a tail cut on the right
+// only.
 template <class Config>
 JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile, int first_row,
                               ScoreFragments<Config>& scores) {

@@ -4,9 +4,9 @@
 // query tiles of all query heads of one key head of one sequence: a unit) get ids that are equal
 // modulo the number of dies, since ids go round the dies and each die has its own L2: id % kXcds
 // picks the die, consecutive rounds stay within a unit. Units left over when their number is no
-// multiple of kXcds are spread over all dies. Within a unit the last query tiles come first: under a
-// causal mask they are the longest. Every id has exactly one (query tile, head, sequence), whatever
-// the numbers; locality is all that depends on how ids are placed.
+// multiple of kXcds are spread over all dies. Within a unit the last query tiles come first: under
+// a causal mask they are the longest. Every id has exactly one (query tile, head, sequence),
+// whatever the numbers; locality is all that depends on how ids are placed.
 #ifndef JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 #define JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 

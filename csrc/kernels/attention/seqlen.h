@@ -15,7 +15,7 @@ struct Sequence {
   i64 value_offset;
   i64 out_offset;
   i64 lse_offset;
-  int query_rows;    // rows that the output has for this sequence; those past query_length are empty
+  int query_rows;  // rows that the output has for this sequence; those past query_length are empty
   int query_length;  // T_b
   int key_length;    // S_b
   int diagonal;      // d: query t stands at key t + d

@@ -9,8 +9,8 @@
 //
 // Very large scores: where |c s| > 2^20 the rounding of the reference alone may be many powers of
 // two. There the row gets a `base`, its maximum in raw units, which is subtracted from the raw
-// scores before they are scaled (exactly, near the maximum). Its threshold is -inf, so that the rare
-// path is taken, and the base subtracted, on every tile; common rows have base 0.
+// scores before they are scaled (exactly, near the maximum). Its threshold is -inf, so that the
+// rare path is taken, and the base subtracted, on every tile; common rows have base 0.
 //
 // Non-finite scores: v_maximum and the exponential hand on a NaN, which ends in the row's sum and
 // output and nowhere else. -inf (unseen) weighs 0; a row that has seen nothing keeps its state.
@@ -140,8 +140,7 @@ class Softmax {
       const float base = large ? maximum : 0.0f;
       const float reference =
           __builtin_fmaf(large ? 0.0f : maximum, scale_.log2, Config::kReferenceJump);
-      const float change =
-          __builtin_fmaf(base_[q] - base, scale_.log2, reference_[q] - reference);
+      const float change = __builtin_fmaf(base_[q] - base, scale_.log2, reference_[q] - reference);
       // Nothing has been summed before the first sight: any finite factor does.
       const float factor = moves && seen ? arch::exp2(change) : 1.0f;
       if (moves) {

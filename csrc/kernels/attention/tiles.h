@@ -8,13 +8,13 @@
 namespace jax_fa {
 
 struct FlashTile {
-  int head_dim;           // the widest H that fits
-  int waves;              // per workgroup
-  int wave_size;          // lanes
-  int query_tiles;        // 16-row query tiles per wave
-  int block_kv;           // keys per tile
-  int tile_bytes;         // LDS bytes of one K or V tile, padding included
-  int stages;             // tiles of each of K and V that LDS holds at once
+  int head_dim;     // the widest H that fits
+  int waves;        // per workgroup
+  int wave_size;    // lanes
+  int query_tiles;  // 16-row query tiles per wave
+  int block_kv;     // keys per tile
+  int tile_bytes;   // LDS bytes of one K or V tile, padding included
+  int stages;       // tiles of each of K and V that LDS holds at once
 
   constexpr int rows_per_wave() const { return 16 * query_tiles; }
   constexpr int block_q() const { return waves * rows_per_wave(); }
@@ -28,8 +28,9 @@ inline constexpr int kGfx950PieceBytes = 1024;
 inline constexpr int kGfx950PiecePitch = 1056;
 
 constexpr FlashTile Gfx950Tile(int head_dim, int query_tiles, int block_kv, int stages) {
-  return {head_dim, /*waves=*/8, /*wave_size=*/64, query_tiles, block_kv,
-          block_kv * 2 * head_dim / kGfx950PieceBytes * kGfx950PiecePitch, stages};
+  return {head_dim,    /*waves=*/8, /*wave_size=*/64,
+          query_tiles, block_kv,    block_kv * 2 * head_dim / kGfx950PieceBytes * kGfx950PiecePitch,
+          stages};
 }
 
 inline constexpr FlashTile kGfx950Tiles[] = {
@@ -60,8 +61,8 @@ constexpr FlashTile FindTile(const FlashTile (&tiles)[kCount], int head_dim_tile
 
 // Workgroups of a dense launch, all in the grid's x: query tiles x heads x sequences.
 constexpr long long FlashGrid(const FlashTile& tile, int batch, int seqlen_q, int num_heads) {
-  const long long query_tiles = (static_cast<long long>(seqlen_q) + tile.block_q() - 1) /
-                                tile.block_q();
+  const long long query_tiles =
+      (static_cast<long long>(seqlen_q) + tile.block_q() - 1) / tile.block_q();
   return query_tiles * num_heads * batch;
 }
 

@@ -28,8 +28,8 @@ JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset) {
 // The elements that a lane has of one accumulator fragment, rounded: 8 bytes.
 template <class Element>
 JAX_FA_DEVICE void store_accumulator(Vector<Element, 4> data, Buffer buffer, u32 offset) {
-  __builtin_amdgcn_raw_buffer_store_b64(__builtin_bit_cast(Vector<u32, 2>, data), buffer, offset,
-                                        0, 0);
+  __builtin_amdgcn_raw_buffer_store_b64(__builtin_bit_cast(Vector<u32, 2>, data), buffer, offset, 0,
+                                        0);
 }
 JAX_FA_DEVICE void store_4_bytes(u32 data, Buffer buffer, u32 offset) {
   __builtin_amdgcn_raw_buffer_store_b32(data, buffer, offset, 0, 0);

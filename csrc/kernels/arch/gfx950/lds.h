@@ -74,9 +74,9 @@ struct LdsTile {
   }
   JAX_FA_DEVICE static Vector<float16, 4> read_transposed(u32 address, float16) {
     using Storage = Vector<__fp16, 4>;  // the builtin's spelling of the same bits
-    return __builtin_bit_cast(Vector<float16, 4>,
-                              __builtin_amdgcn_ds_read_tr16_b64_v4f16(
-                                  reinterpret_cast<JAX_FA_IN_LDS Storage*>(address)));
+    return __builtin_bit_cast(
+        Vector<float16, 4>,
+        __builtin_amdgcn_ds_read_tr16_b64_v4f16(reinterpret_cast<JAX_FA_IN_LDS Storage*>(address)));
   }
 };
 

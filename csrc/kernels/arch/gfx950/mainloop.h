@@ -136,8 +136,7 @@ class Mainloop {
         });
   }
 
-  JAX_FA_DEVICE static void accumulate_output(u32 value_base,
-                                              const ProbabilityFragments<Config>& p,
+  JAX_FA_DEVICE static void accumulate_output(u32 value_base, const ProbabilityFragments<Config>& p,
                                               OutputFragments<Config>& output) {
     constexpr int kColumns = Config::kHeadTiles;
     stream_operands<Config::kKeySteps * kColumns>(
@@ -153,10 +152,10 @@ class Mainloop {
   Rows keys_;
   Rows values_;
   u32 lds_base_;
-  u32 first_piece_;   // of each tile, copied by this wave
-  u32 key_source_;    // this lane's byte offset inside a piece, in memory
+  u32 first_piece_;  // of each tile, copied by this wave
+  u32 key_source_;   // this lane's byte offset inside a piece, in memory
   u32 value_source_;
-  u32 key_base_;      // this lane's LDS address in stage 0
+  u32 key_base_;  // this lane's LDS address in stage 0
   u32 value_base_;
 };
 

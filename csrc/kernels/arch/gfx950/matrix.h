@@ -14,10 +14,10 @@
 
 namespace jax_fa::arch {
 
-inline constexpr int kFragmentDim = 16;    // rows and columns of a fragment
-inline constexpr int kFragmentDepth = 32;  // head elements, or keys, summed by one instruction
-inline constexpr int kAccumulatorRows = 4;  // consecutive rows of its column that a lane holds
-inline constexpr int kOperandElements = 8;  // consecutive depths that a lane holds
+inline constexpr int kFragmentDim = 16;      // rows and columns of a fragment
+inline constexpr int kFragmentDepth = 32;    // head elements, or keys, summed by one instruction
+inline constexpr int kAccumulatorRows = 4;   // consecutive rows of its column that a lane holds
+inline constexpr int kOperandElements = 8;   // consecutive depths that a lane holds
 inline constexpr int kScoresPerOperand = 2;  // score fragments that make one P operand
 
 template <class Element>
