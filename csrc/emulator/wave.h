@@ -36,6 +36,10 @@ enum SgprIndex : uint16_t {
   kSgprCount = 132,
 };
 
+// Where LDS and private memory lie in the flat address space (their low 32 bits are the offset).
+inline constexpr uint64_t kSharedAperture = uint64_t{0x00010000} << 32;
+inline constexpr uint64_t kPrivateAperture = uint64_t{0x00020000} << 32;
+
 // The counters a wave waits on. gfx950: vmcnt (loads, stores, LDS-DMA) and lgkmcnt (LDS, SMEM).
 // gfx1201: loadcnt = kLoad, storecnt = kStore, dscnt = kDs, kmcnt = kKm.
 enum class Counter : uint8_t { kLoad, kStore, kDs, kKm, kExp, kSample, kBvh, kCount };
