@@ -1,0 +1,287 @@
+"""Attention in O(S) memory, in jnp alone: implementation="xla", forward and backward.
+
+A loop over work items (_rows.py) holds a loop over key blocks, with the online softmax between
+them. Loop bounds follow the rows' key interval, so blocks that no row of the item sees cost nothing.
+
+The scores of an item and a key block are laid out [K, rows * G, keys]: key heads first, since
+that is what both matrix products batch over; G query heads share a key head.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jax_fa import _shapes
+from jax_fa._rows import Items, row_interval
+from jax_fa._spec import AttentionSpec
+from jax_fa._vary import full
+
+BLOCK_Q = 256
+BLOCK_K = 256
+
+
+class _Scale(NamedTuple):
+    """A score is `query_factor * (q . k)`, its logit `magnitude * score` with magnitude > 0."""
+
+    query_factor: float
+    magnitude: float
+    soft_cap: float
+
+    @classmethod
+    def of(cls, spec: AttentionSpec) -> _Scale:
+        if spec.soft_cap:
+            return cls(spec.scale / spec.soft_cap, 1.0, spec.soft_cap)
+        return cls(float((spec.scale > 0) - (spec.scale < 0)), abs(spec.scale) or 1.0, 0.0)
+
+
+class _Block(NamedTuple):
+    """A slice of at most `size` rows that stays inside its operand, and where its rows stand."""
+
+    start: jax.Array  # flat
+    index: jax.Array  # [size], within the sequence; may lie outside of it
+    mine: jax.Array  # bool [size]: not part of another block
+
+    @classmethod
+    def of(cls, total: int, size: int, sequence_start: Any, first: Any) -> _Block:
+        wanted = sequence_start + first
+        start = jnp.clip(wanted, 0, total - size)
+        index = start - sequence_start + jnp.arange(size, dtype=jnp.int32)
+        return cls(start, index, index >= first)
+
+
+def _take(flat: jax.Array, start: Any, size: int) -> jax.Array:
+    return lax.dynamic_slice_in_dim(flat, start, size)
+
+
+def _put(flat: jax.Array, block: jax.Array, keep: jax.Array, start: Any) -> jax.Array:
+    """Writes the rows of `block` where `keep`."""
+    old = _take(flat, start, block.shape[0])
+    keep = keep.reshape(keep.shape + (1,) * (block.ndim - 1))
+    return lax.dynamic_update_slice_in_dim(flat, jnp.where(keep, block, old), start, 0)
+
+
+def _grouped(rows: jax.Array, k_heads: int) -> jax.Array:
+    """[rows, N, ...] -> [K, rows * G, ...]."""
+    r, n = rows.shape[:2]
+    rows = rows.reshape(r, k_heads, n // k_heads, *rows.shape[2:])
+    return jnp.moveaxis(rows, 1, 0).reshape(k_heads, r * (n // k_heads), *rows.shape[3:])
+
+
+def _ungrouped(grouped: jax.Array, rows: int) -> jax.Array:
+    """[K, rows * G, ...] -> [rows, N, ...]."""
+    k_heads, rg = grouped.shape[:2]
+    out = grouped.reshape(k_heads, rows, rg // rows, *grouped.shape[2:])
+    return jnp.moveaxis(out, 0, 1).reshape(rows, k_heads * rg // rows, *grouped.shape[2:])
+
+
+def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
+    """A product batched over dimension 0, accumulated in at least float32."""
+    return lax.dot_general(
+        a,
+        b,
+        (((contract[0],), (contract[1],)), ((0,), (0,))),
+        precision=lax.Precision.HIGHEST,
+        preferred_element_type=_shapes.lse_dtype(a.dtype),
+    )
+
+
+class _Problem(NamedTuple):
+    """What one item's loops share."""
+
+    spec: AttentionSpec
+    scale: _Scale
+    block_q: int
+    block_k: int
+
+    @classmethod
+    def of(cls, spec: AttentionSpec, query: jax.Array, key: jax.Array) -> _Problem:
+        block_q, block_k = min(BLOCK_Q, query.shape[0]), min(BLOCK_K, key.shape[0])
+        return cls(spec, _Scale.of(spec), block_q, block_k)
+
+    def rows(self, query: jax.Array, item: Items) -> tuple[_Block, jax.Array, jax.Array, Any]:
+        """The item's block of rows, their key intervals [block_q], and its range of key blocks."""
+        block = _Block.of(query.shape[0], self.block_q, item.query_start, item.first_row)
+        begin, end = row_interval(self.spec, item.query_length, item.key_length, block.index)
+        end = jnp.where(block.mine, end, 0)
+        sees = begin < end
+        first = jnp.min(jnp.where(sees, begin, jnp.iinfo(jnp.int32).max)) // self.block_k
+        last = (jnp.max(jnp.where(sees, end, 0)) + self.block_k - 1) // self.block_k
+        return block, begin, end, (jnp.minimum(first, last), last)
+
+    def keys(
+        self, key: jax.Array, value: jax.Array, item: Items, block_index: Any, begin: Any, end: Any
+    ) -> tuple[_Block, jax.Array, jax.Array, jax.Array]:
+        """(block, K [K, keys, H], V [K, keys, Hv], seen [rows, keys]) of one key block."""
+        block = _Block.of(key.shape[0], self.block_k, item.key_start, block_index * self.block_k)
+        seen = (block.index >= begin[:, None]) & (block.index < end[:, None]) & block.mine
+        # Rows of other sequences and past the length: NaN there must not come through 0 * NaN.
+        within = ((block.index >= 0) & (block.index < item.key_length))[:, None, None]
+
+        def load(flat: jax.Array) -> jax.Array:
+            rows = jnp.where(within, _take(flat, block.start, self.block_k), 0)
+            return jnp.swapaxes(rows, 0, 1)
+
+        return block, load(key), load(value), seen
+
+    def scores(self, query: jax.Array, key: jax.Array, seen: jax.Array) -> jax.Array:
+        """Scores [K, rows * G, keys] before the magnitude; -inf where unseen."""
+        scores = _dot(query, key, (2, 2)) * self.scale.query_factor
+        if self.scale.soft_cap:
+            scores = self.scale.soft_cap * jnp.tanh(scores)
+        rows, keys = seen.shape
+        group = scores.shape[1] // rows
+        spread = jnp.broadcast_to(seen[:, None], (rows, group, keys)).reshape(rows * group, keys)
+        return jnp.where(spread, scores, -jnp.inf)
+
+
+def forward(
+    spec: AttentionSpec, query: jax.Array, key: jax.Array, value: jax.Array, items: Items
+) -> tuple[jax.Array, jax.Array]:
+    """Attention of flat operands.
+
+    Args:
+      spec: the options.
+      query: [R, N, H]; key: [C, K, H]; value: [C, K, Hv].
+      items: which rows see which keys; rows of no item are 0 / -inf.
+
+    Returns:
+      out [R, N, Hv] in the query's dtype, lse [R, N] in float32 (float64 for float64).
+    """
+    wide = _shapes.lse_dtype(query.dtype)
+    r, n, hv = query.shape[0], query.shape[1], value.shape[-1]
+    out = full((r, n, hv), 0, query.dtype, query)
+    lse = full((r, n), -jnp.inf, wide, query)
+    if 0 in (r, n, key.shape[0]):
+        return out, lse
+    problem = _Problem.of(spec, query, key)
+    k_heads = key.shape[1]
+
+    def attend(index: Any, results: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        item = Items(*(field[index] for field in items))
+        block, begin, end, (first, last) = problem.rows(query, item)
+        rows = _grouped(_take(query, block.start, problem.block_q), k_heads)
+
+        def step(block_index: Any, state: tuple) -> tuple:
+            maximum, total, acc = state
+            _, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
+            scores = problem.scores(rows, k, seen)
+            new = jnp.maximum(maximum, jnp.max(scores, axis=-1))
+            shift = jnp.where(jnp.isneginf(new), 0, new)
+            # Subtract before scaling, see reference.py. exp(-inf) = 0 for what is unseen.
+            weights = jnp.exp((scores - shift[..., None]) * problem.scale.magnitude)
+            factor = jnp.exp((maximum - shift) * problem.scale.magnitude)
+            total = total * factor + jnp.sum(weights, axis=-1)
+            product = _dot(weights.astype(v.dtype), v, (2, 1))
+            return new, total, acc * factor[..., None] + product
+
+        height = rows.shape[1]
+        state = (
+            full((k_heads, height), -jnp.inf, wide, query),
+            full((k_heads, height), 0, wide, query),
+            full((k_heads, height, hv), 0, wide, query),
+        )
+        maximum, total, acc = lax.fori_loop(first, last, step, state)
+        empty = total == 0
+        total = jnp.where(empty, 1, total)
+        item_out = jnp.where(empty[..., None], 0, acc / total[..., None])
+        item_lse = jnp.where(empty, -jnp.inf, maximum * problem.scale.magnitude + jnp.log(total))
+        mine = block.mine & (begin < end)
+        out, lse = results
+        return (
+            _put(out, _ungrouped(item_out, problem.block_q).astype(out.dtype), mine, block.start),
+            _put(lse, _ungrouped(item_lse, problem.block_q), mine, block.start),
+        )
+
+    return lax.fori_loop(0, items.first_row.shape[0], attend, (out, lse))
+
+
+def backward(
+    spec: AttentionSpec,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    items: Items,
+    out: jax.Array,
+    lse: jax.Array,
+    d_out: jax.Array,
+    d_lse: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Gradients of `forward` by its saved results: dS = P (dP - delta + dlse).
+
+    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse.
+    """
+    wide = _shapes.lse_dtype(query.dtype)
+    d_query = full(query.shape, 0, query.dtype, query)
+    d_key, d_value = full(key.shape, 0, wide, query), full(value.shape, 0, wide, query)
+    if 0 in (query.shape[0], query.shape[1], key.shape[0]):
+        return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype)
+    problem = _Problem.of(spec, query, key)
+    scale, k_heads = problem.scale, key.shape[1]
+    # The score's slope in q . k, apart from the soft cap's own.
+    slope = spec.scale
+
+    def attend(index: Any, results: tuple) -> tuple:
+        d_query, d_key, d_value = results
+        item = Items(*(field[index] for field in items))
+        block, begin, end, (first, last) = problem.rows(query, item)
+        mine = block.mine & (begin < end)
+
+        def load(flat: jax.Array) -> jax.Array:
+            rows = _take(flat, block.start, problem.block_q)
+            rows = jnp.where(mine.reshape(mine.shape + (1,) * (rows.ndim - 1)), rows, 0)
+            return _grouped(rows, k_heads)
+
+        rows, d_rows, log_sum = load(query), load(d_out), load(lse)
+        delta = jnp.sum(d_rows.astype(wide) * load(out).astype(wide), -1) - load(d_lse)
+
+        def step(block_index: Any, state: tuple) -> tuple:
+            d_rows_query, d_key, d_value = state
+            at, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
+            scores = problem.scores(rows, k, seen)
+            # At most 1; rounding of very large logits must not make it overflow.
+            logs = jnp.minimum(scores * scale.magnitude - log_sum[..., None], 0)
+            weights = jnp.exp(logs)
+            d_weights = _dot(d_rows, v, (2, 2))
+            d_scores = jnp.where(weights == 0, 0, weights * (d_weights - delta[..., None]))
+            if scale.soft_cap:
+                capped = jnp.where(weights == 0, 0, scores) / scale.soft_cap
+                d_scores = d_scores * (1 - capped * capped)
+            d_scores = (d_scores * slope).astype(query.dtype)
+            weights = weights.astype(query.dtype)
+            return (
+                d_rows_query + _dot(d_scores, k, (2, 1)),
+                _accumulate(d_key, _dot(d_scores, rows, (1, 1)), at.start),
+                _accumulate(d_value, _dot(weights, d_rows, (1, 1)), at.start),
+            )
+
+        d_rows_query = full(rows.shape, 0, wide, query)
+        d_rows_query, d_key, d_value = lax.fori_loop(
+            first, last, step, (d_rows_query, d_key, d_value)
+        )
+        d_block = _ungrouped(d_rows_query, problem.block_q).astype(query.dtype)
+        return _put(d_query, d_block, mine, block.start), d_key, d_value
+
+    results = lax.fori_loop(0, items.first_row.shape[0], attend, (d_query, d_key, d_value))
+    return results[0], results[1].astype(key.dtype), results[2].astype(value.dtype)
+
+
+def _accumulate(flat: jax.Array, block: jax.Array, start: Any) -> jax.Array:
+    """Adds [K, keys, H] to flat [C, K, H]."""
+    block = jnp.swapaxes(block, 0, 1)
+    old = _take(flat, start, block.shape[0])
+    return lax.dynamic_update_slice_in_dim(flat, old + block, start, 0)
+
+
+def block_q(rows: int) -> int:
+    """Rows of an item when a sequence has up to `rows` rows."""
+    return max(1, min(BLOCK_Q, rows))
+
+
+def count_items(rows: int, sequences: int) -> int:
+    """Items enough for `sequences` packed into `rows` rows, whatever their lengths."""
+    return math.ceil(rows / block_q(rows)) + sequences

@@ -1,0 +1,18 @@
+"""Registers the extension's FFI handlers with JAX, once, at import."""
+
+import jax
+
+from jax_fa import _native
+
+FLASH = "jax_fa_flash"
+
+# "ROCM" is the registration platform of AMD GPUs ("gpu" would mean CUDA). Registering a platform
+# whose plugin is absent is queued and harmless.
+_PLATFORMS = ("cpu", "ROCM")
+
+
+def register() -> None:
+    """Makes every handler of the extension known to JAX on every platform that it serves."""
+    for name, stages in _native.registrations().items():
+        for platform in _PLATFORMS:
+            jax.ffi.register_ffi_target(name, stages, platform=platform, api_version=1)

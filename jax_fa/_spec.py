@@ -1,0 +1,152 @@
+"""AttentionSpec: every static option of an attention call, once, checked and frozen."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from typing import Any
+
+import jax
+import numpy as np
+
+TARGETS = ("gfx950", "gfx1201")
+"""Architectures that have kernels, by their LLVM names."""
+
+IMPLEMENTATIONS = ("xla", *TARGETS)
+
+OPEN = -1
+"""A window side without a limit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionSpec:
+    """What a call computes, apart from its arrays.
+
+    Query t of a sequence with diagonal d sees key s when
+    ``t + d - window_left <= s <= t + d + window_right``; d is ``S_b - T_b``, or 0 with top_left.
+    """
+
+    scale: float
+    soft_cap: float = 0.0  # 0: none
+    window_left: int = OPEN
+    window_right: int = OPEN  # causal is 0
+    top_left: bool = False
+    implementation: str | None = None
+    num_splits: int | None = None  # None: chosen by the target's static rule
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        head_dim: int,
+        causal: bool = False,
+        window: tuple[int | None, int | None] | None = None,
+        scale: float | None = None,
+        logits_soft_cap: float | None = None,
+        implementation: str | None = None,
+        top_left: bool = False,
+        num_splits: int | None = None,
+    ) -> AttentionSpec:
+        """Checks the public options and brings them into one form. Raises TypeError, ValueError."""
+        left, right = _window(window)
+        if _boolean("causal", causal):
+            right = 0
+        if scale is None:
+            scale = 1.0 / math.sqrt(head_dim) if head_dim else 1.0
+        return cls(
+            scale=_real("scale", scale, "multiply the query by it instead, with scale=1.0"),
+            soft_cap=_soft_cap(logits_soft_cap),
+            window_left=left,
+            window_right=right,
+            top_left=top_left,
+            implementation=_implementation(implementation),
+            num_splits=_splits(num_splits),
+        )
+
+
+def require_static(name: str, value: Any, advice: str) -> None:
+    """Raises a TypeError when a static option is a traced or device array."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name} must be a Python value, known when the function is traced; got a traced array "
+            f"of shape {value.shape} and dtype {value.dtype}: {advice}"
+        )
+    if isinstance(value, jax.Array):
+        raise TypeError(
+            f"{name} must be a Python value; got a jax.Array: pass float(...) or int(...) of it, "
+            f"or {advice}"
+        )
+
+
+_STATIC_ADVICE = "mark it as static (jax.jit's static_argnames), or branch outside of jit"
+
+
+def _boolean(name: str, value: Any) -> bool:
+    require_static(name, value, _STATIC_ADVICE)
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a bool; got {value!r} of type {type(value).__name__}")
+    return bool(value)
+
+
+def _real(name: str, value: Any, advice: str) -> float:
+    require_static(name, value, advice)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.number)):
+        raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}")
+    number = float(value)
+    if not math.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
+        raise ValueError(f"{name} must be finite in float32; got {value!r}")
+    return number
+
+
+def _soft_cap(value: Any) -> float:
+    if value is None:
+        return 0.0
+    number = _real("logits_soft_cap", value, _STATIC_ADVICE)
+    if number < 0:
+        raise ValueError(f"logits_soft_cap must be None, 0 (none) or positive; got {value!r}")
+    return number
+
+
+def _window(window: Any) -> tuple[int, int]:
+    if window is None:
+        return OPEN, OPEN
+    require_static("window", window, _STATIC_ADVICE)
+    if not isinstance(window, (tuple, list)) or len(window) != 2:
+        raise TypeError(
+            f"window must be a pair (left, right) of integers or None; got {window!r}"
+        )
+    return _side("left", window[0]), _side("right", window[1])
+
+
+def _side(name: str, value: Any) -> int:
+    if value is None:
+        return OPEN
+    require_static(f"window {name}", value, _STATIC_ADVICE)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(
+            f"window {name} must be an integer or None; got {value!r} of type "
+            f"{type(value).__name__}"
+        )
+    if value < 0:
+        hint = "; an open side is None" if value == -1 else ""
+        raise ValueError(f"window {name} must be >= 0 or None; got {value}{hint}")
+    return min(int(value), 2**30)
+
+
+def _implementation(value: Any) -> str | None:
+    if value is not None and value not in IMPLEMENTATIONS:
+        names = ", ".join(repr(name) for name in IMPLEMENTATIONS)
+        raise ValueError(f"implementation must be None or one of {names}; got {value!r}")
+    return value
+
+
+def _splits(value: Any) -> int | None:
+    if value is None:
+        return None
+    require_static("num_splits", value, _STATIC_ADVICE)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"num_splits must be an integer or None; got {value!r}")
+    if value < 1:
+        raise ValueError(f"num_splits must be >= 1 or None (automatic); got {value}")
+    return int(value)

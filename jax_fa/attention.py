@@ -1,0 +1,82 @@
+"""flash_attention: dense attention."""
+
+from __future__ import annotations
+
+import jax
+
+from jax_fa import _shapes, _vjp
+from jax_fa._spec import AttentionSpec
+
+
+def flash_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    logits_soft_cap: float | None = None,
+    query_lengths: jax.Array | None = None,
+    key_lengths: jax.Array | None = None,
+    return_lse: bool = False,
+    implementation: str | None = None,
+) -> jax.Array | tuple[jax.Array, jax.Array]:
+    r"""Scaled dot-product attention without materialised scores.
+
+    .. math:: out_t = \sum_s P_{ts} v_s, \quad P = softmax(mask(cap(scale \cdot q_t \cdot k_s)))
+
+    Legend: \*B any leading batch dimensions, T query length, S key length, N query heads, K
+    key/value heads (N a multiple of K: query head h uses key head h // (N // K)), H head size, Hv
+    value head size. T_b and S_b are the lengths of one sequence.
+
+    Args:
+      query: [\*B, T, N, H], bfloat16, float16, float32 or float64.
+      key: [\*B, S, K, H], same dtype.
+      value: [\*B, S, K, Hv], same dtype.
+      causal: query t sees keys s <= t + (S_b - T_b): aligned bottom-right.
+      window: (left, right), counts of keys on either side of that diagonal, both ends inclusive;
+        None on a side leaves it open. With causal, right is 0.
+      scale: a Python number; 1 / sqrt(H) by default. To scale by an array, multiply the query.
+      logits_soft_cap: c > 0 makes logits c tanh(logit / c), after the scale and before the mask.
+      query_lengths: int32 [\*B]; rows from the length on are empty.
+      key_lengths: int32 [\*B]; whatever lies past the length, NaN included, counts for nothing.
+      return_lse: also return the log-sum-exp.
+      implementation: None (kernels on AMD GPUs that have them, else "xla"), "xla", or a target,
+        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU.
+
+    Returns:
+      out [\*B, T, N, Hv] in the query's dtype, and with return_lse also lse [\*B, T, N], float32,
+      natural logarithm (float64 for float64). A row that sees no key has out 0 and lse -inf, and
+      gradient 0.
+
+    Raises:
+      TypeError: a dtype is wrong, or a static option is traced.
+      ValueError: a shape or an option is wrong. Both name the argument.
+      NotImplementedError: the named target has no kernel for these operands (H > 256, Hv != H,
+        float32 or float64); "xla" serves them.
+
+    Numerics: float32 accumulation. Same inputs, same bits. Kernels round P to the operands' dtype;
+    lse is within 1e-3 (float16) or 4e-3 (bfloat16) of exact, 1e-5 on xla. Differentiable in
+    query, key, value, by reverse mode, also through lse; the backward is blockwise jnp.
+
+    Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
+    """
+    query = _shapes.as_array("query", query)
+    key = _shapes.as_array("key", key)
+    value = _shapes.as_array("value", value)
+    if query_lengths is not None:
+        query_lengths = _shapes.as_array("query_lengths", query_lengths)
+    if key_lengths is not None:
+        key_lengths = _shapes.as_array("key_lengths", key_lengths)
+    _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
+    spec = AttentionSpec.make(
+        head_dim=query.shape[-1],
+        causal=causal,
+        window=window,
+        scale=scale,
+        logits_soft_cap=logits_soft_cap,
+        implementation=implementation,
+    )
+    out, lse = _vjp.attention(spec, query, key, value, query_lengths, key_lengths)
+    return (out, lse) if return_lse else out
