@@ -70,8 +70,7 @@ void Rows(uint32_t* const* out, const uint32_t* const* in_rows, int lanes) {
   using R = typename S::Result;
   // Copies of the pointers: the stores below cannot change these.
   const uint32_t* in[6];
-  for (int i = 0; i < 2 * S::kArity; ++i) in[i] = in_rows[i];
-  for (int i = 2 * S::kArity; i < 6; ++i) in[i] = nullptr;
+  for (int i = 0; i < 6; ++i) in[i] = i < 2 * S::kArity ? in_rows[i] : nullptr;
   uint32_t* const low = out[0];
   uint32_t* const high = out[1];
   uint32_t* const bits = out[2];
@@ -106,70 +105,76 @@ constexpr ValuOp MakeOp() {
                 !std::is_same_v<decltype(Clamped), NoClamp>) {
     clamped = &Rows<Clamped>;
   }
-  return {&Rows<Fn>,
-          clamped,
-          R::kType,
-          S::kTypes,
-          R::kHasBit,
-          (kOptions & kAccumulates) != 0,
-          (kOptions & kIgnoresMode) != 0};
+  return {.rows = &Rows<Fn>,
+          .clamped = clamped,
+          .result = R::kType,
+          .sources = S::kTypes,
+          .lane_bits = R::kHasBit,
+          .accumulates = (kOptions & kAccumulates) != 0,
+          .ignores_mode = (kOptions & kIgnoresMode) != 0,
+          .reads_vcc = false};
 }
 template <auto Fn, auto Clamped, uint32_t kOptions>
 inline constexpr ValuOp kOp = MakeOp<Fn, Clamped, kOptions>();
 
+constexpr int SourceCount(const ValuOp& op) {
+  return op.sources[2] != LaneType::kNone ? 3 : op.sources[1] != LaneType::kNone ? 2 : 1;
+}
 constexpr bool UsesFloat(const ValuOp& op) {
   return !op.ignores_mode &&
          (IsFloat(op.result) || IsFloat(op.sources[0]) || IsFloat(op.sources[1]));
 }
 
 // The common case inline: no modifiers, default modes. Everything else: ExecValuGeneral.
-template <auto Fn, auto Clamped, uint32_t kOptions>
-void ExecLanes(Wave& wave, const Instruction& instruction) {
-  using S = SignatureOf<Fn>;
-  using R = ResultOf<typename S::Result>;
-  constexpr const ValuOp& op = kOp<Fn, Clamped, kOptions>;
+template <const ValuOp& op>
+void ExecOp(Wave& wave, const Instruction& instruction) {
   if (!IsPlain(instruction.mod) || (UsesFloat(op) && !DefaultMode(wave)) ||
       (Is16Bit(op.result) && (instruction.opcode->flags & kKeepsOtherHalf) != 0)) [[unlikely]] {
     ExecValuGeneral(wave, instruction, op);
     return;
   }
-  alignas(64) uint32_t scratch[6][kLaneStride];
-  const uint32_t* in[6] = {};
-  for (int i = 0; i < S::kArity; ++i) {
-    const Operand& operand = op.accumulates && i == S::kArity - 1
+  alignas(64) uint32_t scratch[8][kLaneStride];
+  const uint32_t* in[8] = {};
+  constexpr int kCount = SourceCount(op);
+  for (int i = 0; i < kCount; ++i) {
+    const LaneType type = op.sources[static_cast<size_t>(i)];
+    const Operand& operand = op.accumulates && i == kCount - 1
                                  ? instruction.dst
                                  : instruction.src[static_cast<size_t>(i)];
-    if (op.sources[static_cast<size_t>(i)] == LaneType::kLaneBit) {
+    if (type == LaneType::kLaneBit) {
       ExpandMask(SourceMask(wave, operand), scratch[2 * i]);
       in[2 * i] = in[2 * i + 1] = scratch[2 * i];
       continue;
     }
     in[2 * i] = in[2 * i + 1] = SourceRow(wave, operand, 0, scratch[2 * i]);
-    if (Is64Bit(op.sources[static_cast<size_t>(i)])) {
-      in[2 * i + 1] = SourceRow(wave, operand, 1, scratch[2 * i + 1]);
-    }
+    if (Is64Bit(type)) in[2 * i + 1] = SourceRow(wave, operand, 1, scratch[2 * i + 1]);
+  }
+  if constexpr (op.reads_vcc) {
+    ExpandMask(wave.ReadMask(kSgprVccLo), scratch[6]);
+    in[6] = in[7] = scratch[6];
   }
   alignas(64) uint32_t bits[kLaneStride];
   const int lanes = wave.lanes;
   const uint64_t exec = wave.exec;
-  if constexpr (R::kType != LaneType::kNone) {
+  if constexpr (op.result != LaneType::kNone) {
+    constexpr bool k64Bit = Is64Bit(op.result);
     uint32_t* const low = wave.Row(instruction.dst.index);
-    uint32_t* const high = Is64Bit(R::kType) ? low + kLaneStride : low;
+    uint32_t* const high = k64Bit ? low + kLaneStride : low;
     if (wave.AllLanes()) {
       uint32_t* const out[3] = {low, high, bits};
-      Rows<Fn>(out, in, lanes);
+      op.rows(out, in, lanes);
     } else {
       alignas(64) uint32_t value[2][kLaneStride];
       uint32_t* const out[3] = {value[0], value[1], bits};
-      Rows<Fn>(out, in, lanes);
+      op.rows(out, in, lanes);
       BlendRow(low, value[0], exec);
-      if (Is64Bit(R::kType)) BlendRow(high, value[1], exec);
+      if constexpr (k64Bit) BlendRow(high, value[1], exec);
     }
   } else {
     uint32_t* const out[3] = {nullptr, nullptr, bits};
-    Rows<Fn>(out, in, lanes);
+    op.rows(out, in, lanes);
   }
-  if constexpr (R::kHasBit) {
+  if constexpr (op.lane_bits) {
     const uint64_t mask = PackMask(bits, lanes) & exec;
     wave.WriteMask(instruction.sdst.index, mask);
     if ((instruction.opcode->flags & kWritesExec) != 0) wave.exec = mask;
@@ -180,18 +185,17 @@ constexpr uint8_t DwordsOf(LaneType type) {
   return type == LaneType::kNone ? 0 : Is64Bit(type) || type == LaneType::kLaneBit ? 2 : 1;
 }
 
-template <auto Fn, auto Clamped = kNoClamp, uint32_t kOptions = kPlain>
-constexpr Opcode Lanes(const char* mnemonic, OpClass op_class = OpClass::kValu,
-                       uint32_t flags = 0) {
-  constexpr const ValuOp& op = kOp<Fn, Clamped, kOptions>;
+// The row of an operation, its operands described by the operation.
+constexpr Opcode OpRow(const ValuOp& op, ExecFn exec, const char* mnemonic, OpClass op_class,
+                       uint32_t flags) {
   Opcode row{};
   row.mnemonic = mnemonic;
   row.op_class = op_class;
-  row.exec = &ExecLanes<Fn, Clamped, kOptions>;
+  row.exec = exec;
   row.dst_dwords = DwordsOf(op.result);
   row.sdst_dwords = op.lane_bits ? 2 : 0;
   bool any_float = IsFloat(op.result);
-  const int sources = SignatureOf<Fn>::kArity - (op.accumulates ? 1 : 0);
+  const int sources = SourceCount(op) - (op.accumulates ? 1 : 0);
   for (int i = 0; i < sources; ++i) {
     const LaneType type = op.sources[static_cast<size_t>(i)];
     row.src_dwords[static_cast<size_t>(i)] = DwordsOf(type);
@@ -202,7 +206,59 @@ constexpr Opcode Lanes(const char* mnemonic, OpClass op_class = OpClass::kValu,
   if (first == LaneType::kF64) flags |= kF64Sources;
   if (!any_float) flags |= kIntSources;
   if (op.accumulates) flags |= kReadsDst;
+  if (op.reads_vcc) flags |= kReadsVccImplicitly;
   row.flags = flags;
+  return row;
+}
+
+template <auto Fn, auto Clamped = kNoClamp, uint32_t kOptions = kPlain>
+constexpr Opcode Lanes(const char* mnemonic, OpClass op_class = OpClass::kValu,
+                       uint32_t flags = 0) {
+  return OpRow(kOp<Fn, Clamped, kOptions>, &ExecOp<kOp<Fn, Clamped, kOptions>>, mnemonic, op_class,
+               flags);
+}
+
+// The same operation in both halves of a packed instruction (VOP3P): Fn works on one half, which is
+// a 16-bit value or, of a register pair, a float.
+template <const ValuOp& op>
+void ExecPacked(Wave& wave, const Instruction& instruction) {
+  const Modifiers& mod = instruction.mod;
+  constexpr bool kDwords = op.result == LaneType::kF32 || op.result == LaneType::kB32;
+  if constexpr (kDwords) {
+    constexpr int kCount = SourceCount(op);
+    bool plain = (mod.neg | mod.abs | static_cast<uint8_t>(mod.clamp)) == 0 && DefaultMode(wave);
+    for (int i = 0; i < kCount; ++i) {
+      plain &= instruction.src[static_cast<size_t>(i)].kind == OperandKind::kVgpr;
+    }
+    if (plain) [[likely]] {
+      alignas(64) uint32_t value[2][kLaneStride];
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t* in[8] = {};
+        const uint8_t select = half == 0 ? mod.op_sel : mod.op_sel_hi;
+        for (int i = 0; i < kCount; ++i) {
+          in[2 * i] = in[2 * i + 1] =
+              wave.Row(instruction.src[static_cast<size_t>(i)].index + ((select >> i) & 1u));
+        }
+        uint32_t* const out[3] = {value[half], value[half], nullptr};
+        op.rows(out, in, wave.lanes);
+      }
+      uint32_t* const low = wave.Row(instruction.dst.index);
+      BlendRow(low, value[0], wave.exec);
+      BlendRow(low + kLaneStride, value[1], wave.exec);
+      return;
+    }
+  }
+  ExecPackedGeneral(wave, instruction, op);
+}
+
+template <auto Fn, auto Clamped = kNoClamp, uint32_t kOptions = kPlain>
+constexpr Opcode Packed(const char* mnemonic, OpClass op_class = OpClass::kValu) {
+  constexpr const ValuOp& op = kOp<Fn, Clamped, kOptions>;
+  Opcode row = OpRow(op, &ExecPacked<op>, mnemonic, op_class, kPackedMath);
+  if (!Is16Bit(op.result)) {
+    row.dst_dwords = 2;
+    for (uint8_t& dwords : row.src_dwords) dwords = static_cast<uint8_t>(dwords * 2);
+  }
   return row;
 }
 

@@ -53,6 +53,7 @@ struct ValuOp {
   bool lane_bits;     // writes out[2]: carry out, compare
   bool accumulates;   // the last source is the destination register
   bool ignores_mode;  // neither rounds nor flushes as MODE says: transcendentals, float to integer
+  bool reads_vcc;     // in[6]: VCC, one lane bit each
 };
 
 // Bits of Opcode::flags beside OpFlags, set where a target joins its numbers with the rows.
@@ -64,6 +65,12 @@ enum ValuFlags : uint32_t {
 
 // Any instruction with one or two 32/64-bit results per lane: modifiers, modes and all.
 void ExecValuGeneral(Wave& wave, const Instruction& instruction, const ValuOp& op);
+// A packed instruction (VOP3P) whose halves each do `op`: 16-bit halves of a register, or the two
+// registers of a pair.
+void ExecPackedGeneral(Wave& wave, const Instruction& instruction, const ValuOp& op);
+// v_fma_mix_*: `op` is the float fma; each source is a float or a half of its register.
+enum class MixResult : uint8_t { kFloat, kLowHalf, kHighHalf };
+void ExecMix(Wave& wave, const Instruction& instruction, const ValuOp& op, MixResult result);
 
 // True when neither the instruction nor the wave's MODE needs ExecValuGeneral.
 inline bool IsPlain(const Modifiers& mod) {
