@@ -82,6 +82,7 @@ struct MemoryFields {
   bool offen = false, idxen = false, lds = false, gds = false;
   uint8_t cache_policy = 0;  // sc0/sc1/nt or scope/th bits; no effect on results
   uint8_t segment = 0;       // 0 flat, 1 scratch, 2 global
+  Operand soffset;           // MUBUF: the scalar offset, read beside the sources
 };
 
 // One row of a target's decode table: (encoding, opcode number) is unique.
