@@ -2,8 +2,10 @@
 //
 // A tile of kRows rows of H = kHeadDim elements is cut into pieces of 1024 B, what one LDS-DMA
 // instruction of a wave delivers (16 B per lane, contiguous). Piece p holds rows p, p + kPieces,
-// p + 2 kPieces, ...; pieces lie kGfx950PiecePitch apart. The 32 B between pieces make both the
-// 16-byte reads of K and the transposing reads of V free of bank conflicts when kPieces is 16.
+// p + 2 kPieces, ...; pieces lie kGfx950PiecePitch apart. The 32 B between pieces spread 8
+// neighbouring rows over all banks, which makes both the 16-byte reads of K and the transposing
+// reads of V free of bank conflicts, provided that rows r and r + 8 do not differ by half of the
+// banks: where they share a piece of 128-byte rows, its slots 1 and 2 are exchanged (and 5 and 6).
 #ifndef JAX_FA_KERNELS_ARCH_GFX950_LDS_H_
 #define JAX_FA_KERNELS_ARCH_GFX950_LDS_H_
 
@@ -23,13 +25,22 @@ struct LdsTile {
   static constexpr u32 kRowsPerPiece = kGfx950PieceBytes / kRowBytes;
   static constexpr u32 kLanesPerRow = kRowBytes / 16;
   static_assert(kPieces * kRowsPerPiece == kRows && kPieces <= kFragmentDim,
-                "16 rows of a fragment lie at a constant distance from the next 16");
-  // From 16 rows to the next 16.
-  static constexpr u32 kFragmentBytes = kFragmentDim / kPieces * kRowBytes;
+                "the 16 rows of a fragment fill the same slots of every piece");
 
-  // Byte address of `row` < 16 in the tile.
+  // Place in a piece of its `index`th row, and the row of a place.
+  JAX_FA_DEVICE static constexpr u32 slot(u32 index) {
+    if constexpr (kPieces == 8 && kRowBytes == 128) {
+      return (index & ~3u) | (index & 1) << 1 | (index >> 1 & 1);
+    } else {
+      return index;
+    }
+  }
+  // Byte address of `row` < 16 in the tile, and distance from there to row + 16 fragment.
   JAX_FA_DEVICE static u32 row_address(u32 row) {
-    return row % kPieces * kPitch + row / kPieces * kRowBytes;
+    return row % kPieces * kPitch + slot(row / kPieces) * kRowBytes;
+  }
+  JAX_FA_DEVICE static constexpr u32 fragment_offset(u32 fragment) {
+    return slot(fragment * (kFragmentDim / kPieces)) * kRowBytes;
   }
 
   // --- Filling -----------------------------------------------------------------------------------
@@ -37,7 +48,8 @@ struct LdsTile {
   // which 16 bytes of it. Bytes past the run-time head size are out of range and become zero.
   JAX_FA_DEVICE static u32 source_offset(u32 row_stride_bytes, u32 head_bytes) {
     const u32 column_bytes = lane_id() % kLanesPerRow * 16;
-    const u32 offset = lane_id() / kLanesPerRow * kPieces * row_stride_bytes + column_bytes;
+    const u32 row = slot(lane_id() / kLanesPerRow) * kPieces;
+    const u32 offset = row * row_stride_bytes + column_bytes;
     return column_bytes < head_bytes ? offset : kOutOfRange;
   }
 
@@ -48,7 +60,7 @@ struct LdsTile {
   }
   // Rows 16 fragment .. +15, head elements 32 step .. +31.
   JAX_FA_DEVICE static Operand<Element> read_rows(u32 base, int fragment, int step) {
-    const u32 offset = fragment * kFragmentBytes + step * kFragmentDepth * sizeof(Element);
+    const u32 offset = fragment_offset(fragment) + step * kFragmentDepth * sizeof(Element);
     return *reinterpret_cast<JAX_FA_IN_LDS Operand<Element>*>(base + offset);
   }
 
@@ -61,9 +73,9 @@ struct LdsTile {
   }
   // Head elements 16 column .. +15 as A rows, keys 32 step .. +31 in the order of a P operand.
   JAX_FA_DEVICE static Operand<Element> read_columns(u32 base, int step, int column) {
-    const u32 first = base + 2 * step * kFragmentBytes + column * kFragmentDim * sizeof(Element);
-    const auto low = read_transposed(first, Element{});
-    const auto high = read_transposed(first + kFragmentBytes, Element{});
+    const u32 first = base + column * kFragmentDim * sizeof(Element);
+    const auto low = read_transposed(first + fragment_offset(2 * step), Element{});
+    const auto high = read_transposed(first + fragment_offset(2 * step + 1), Element{});
     return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
   }
 
