@@ -26,15 +26,15 @@ InFlight& Issue(Wave& wave, const Instruction& instruction, Counter counter,
 // Puts the record into the queue of its wave.
 void Push(Wave& wave, const Instruction& instruction, InFlight& result);
 
-// The wave's counter is known to be at most `count`: delivers every result that this proves.
-//
-// In-order results of one counter arrive oldest first. Out-of-order ones (SMEM) may come at any
-// time, so only a wait for 0 proves them, and with some of them pending the others are proven just
-// as far as if all out-of-order results had come first.
-void WaitFor(Wave& wave, const Instruction& instruction, Counter counter, uint32_t count);
+constexpr uint32_t CounterBit(Counter counter) { return 1u << static_cast<uint32_t>(counter); }
 
-// Results of this counter under way.
-uint32_t PendingCount(const Wave& wave, Counter counter);
+// The wave's counter (a set of CounterBit: what shares one hardware counter) is known to be at most
+// `count`: delivers every result that this proves.
+//
+// In-order results arrive oldest first. Out-of-order ones (SMEM, FLAT) may come at any time, so only
+// a wait for 0 proves them, and with some of them pending the others are proven just as far as if
+// all the out-of-order results had come first.
+void WaitFor(Wave& wave, uint32_t counters, uint32_t count);
 
 }  // namespace jax_fa::emulator
 

@@ -25,23 +25,21 @@ struct Region {
 
 class Memory {
  public:
-  // `allocations` may touch, not overlap; throws EmulatorError otherwise.
+  // Allocations that share host memory become one region. Throws EmulatorError when they overlap
+  // in address only.
   explicit Memory(std::span<const Allocation> allocations);
 
   // The region that holds all of [address, address + bytes), or -1.
   int Find(uint64_t address, uint64_t bytes) const;
   const std::vector<Region>& regions() const { return regions_; }
   const std::string& name(int region) const { return names_[static_cast<size_t>(region)]; }
-  // The allocation (constructor order) of a region; regions are sorted by address.
-  size_t allocation(int region) const { return order_[static_cast<size_t>(region)]; }
 
   // "address 0x7f10 (+16 bytes) is 1 byte past the end of 'key' (4096 bytes)".
   std::string Describe(uint64_t address, uint64_t bytes, bool write) const;
 
  private:
-  std::vector<Region> regions_;
+  std::vector<Region> regions_;  // by address
   std::vector<std::string> names_;
-  std::vector<size_t> order_;
 };
 
 // Slow paths.

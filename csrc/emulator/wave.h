@@ -58,7 +58,9 @@ struct InFlight {
   uint64_t lanes = 0;         // lanes written
   uint32_t lds_address = 0;   // kLds: byte address of lane 0; `dwords` dwords a lane, lanes contiguous
   uint32_t pc = 0;
-  uint64_t sequence = 0;      // set by Push: order of issue within the wave
+  // Set by Push: the order of issue within the wave, and the counters that still have to prove it.
+  uint64_t sequence = 0;
+  uint32_t unproven = 0;
   // [dwords][kLaneStride] (vector, LDS), [dwords] (scalar)
   std::array<uint32_t, 4 * kLaneStride> data;
 };
@@ -79,10 +81,12 @@ struct Wave {
   uint32_t sgpr[kSgprCount] = {};  // exec is kept in `exec`, not here: use ReadSgpr/WriteSgpr
 
   Workgroup* group = nullptr;
-  Checker* checker = nullptr;
+  Checker* checker = nullptr;  // of the workgroup
   std::vector<std::unique_ptr<InFlight>> in_flight;  // oldest first, all counters
   std::vector<std::unique_ptr<InFlight>> recycled;   // to reuse
-  uint64_t issued = 0;                               // memory instructions so far
+  std::array<uint16_t, static_cast<size_t>(Counter::kCount)> pending = {};  // per counter
+  uint64_t issued = 0;    // memory instructions so far
+  uint64_t executed = 0;  // instructions before this turn of the scheduler
 
   // MODE: fp32 and fp64/16 rounding (0 nearest even), denormals (3 keep, 0 flush both).
   uint8_t round_f32 = 0, round_f64 = 0, denorm_f32 = 3, denorm_f64 = 3;
@@ -147,7 +151,8 @@ struct Workgroup {
   // The barrier: complete when every wave that has not ended has signalled; then the phase advances.
   uint64_t barrier_phase = 0;
   uint32_t barrier_signals = 0;
-  const struct LaunchContext* launch = nullptr;  // private to the engine
+  Checker* checker = nullptr;
+  struct LaunchContext* launch = nullptr;  // private to the engine
 };
 
 // Stops the run. The engine adds kernel, wave, pc and disassembly.

@@ -1,0 +1,102 @@
+#include "emulator/access_plan.h"
+
+#include <string_view>
+
+#include "emulator/wave.h"
+
+namespace jax_fa::emulator {
+namespace {
+
+bool IsMemory(OpClass op_class) {
+  switch (op_class) {
+    case OpClass::kSmem:
+    case OpClass::kLdsRead:
+    case OpClass::kLdsWrite:
+    case OpClass::kVmemLoad:
+    case OpClass::kVmemStore:
+    case OpClass::kLdsDma:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class Planner {
+ public:
+  explicit Planner(uint32_t wave_size) : mask_dwords_(wave_size == 64 ? 2 : 1) {}
+
+  void Add(const Instruction& instruction) {
+    const uint32_t flags = instruction.opcode->flags;
+    const std::string_view mnemonic = instruction.opcode->mnemonic;
+    Access::Lanes lanes = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
+    if ((flags & kCrossLane) != 0 || mnemonic.starts_with("v_readlane")) lanes = Access::kUnknown;
+
+    for (size_t place = 0; place < instruction.src.size(); ++place) {
+      const bool moved = place == 0 && (instruction.mod.dpp != 0);
+      Read(instruction.src[place], moved ? Access::kUnknown : lanes);
+    }
+    const bool one_lane = mnemonic.starts_with("v_writelane");
+    if ((flags & kReadsDst) != 0 && !one_lane) Read(instruction.dst, lanes);
+    if ((flags & kReadsVccImplicitly) != 0) Read(Vcc(), lanes);
+    if ((flags & kReadsM0) != 0) Read(Scalar(kSgprM0, 1), lanes);
+    plan_.reads_scc = plan_.reads_scc || (flags & kReadsScc) != 0;
+
+    plan_.writes_scc = plan_.writes_scc || (flags & kWritesScc) != 0;
+    plan_.arrives_later = IsMemory(instruction.opcode->op_class);
+    plan_.writes_one_lane = one_lane;
+    const Access::Lanes written = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
+    Write(instruction.dst, written);
+    Write(instruction.sdst, written);
+    if ((flags & kWritesVccImplicitly) != 0) Write(Vcc(), written);
+    if (instruction.dual) Add(*instruction.dual);
+  }
+
+  const AccessPlan& plan() const { return plan_; }
+
+ private:
+  static Operand Scalar(uint16_t index, uint8_t dwords) {
+    Operand operand;
+    operand.kind = OperandKind::kSgpr;
+    operand.index = index;
+    operand.dwords = dwords;
+    return operand;
+  }
+  Operand Vcc() const { return Scalar(kSgprVccLo, mask_dwords_); }
+
+  static bool ToAccess(const Operand& operand, Access::Lanes lanes, Access* access) {
+    if (operand.dwords == 0) return false;
+    if (operand.kind == OperandKind::kVgpr) {
+      if (operand.index + operand.dwords > kVgprRows) return false;
+      *access = {Access::kVector, lanes, operand.dwords, operand.index};
+      return true;
+    }
+    if (operand.kind != OperandKind::kSgpr) return false;
+    // EXEC, trap temporaries and what follows them always hold something.
+    if (operand.index >= kSgprTtmp0 && operand.index != kSgprM0) return false;
+    *access = {Access::kScalar, lanes, operand.dwords, operand.index};
+    return true;
+  }
+  void Read(const Operand& operand, Access::Lanes lanes) {
+    if (plan_.reads < plan_.read.size() && ToAccess(operand, lanes, &plan_.read[plan_.reads])) {
+      ++plan_.reads;
+    }
+  }
+  void Write(const Operand& operand, Access::Lanes lanes) {
+    if (plan_.writes < plan_.write.size() && ToAccess(operand, lanes, &plan_.write[plan_.writes])) {
+      ++plan_.writes;
+    }
+  }
+
+  uint8_t mask_dwords_;
+  AccessPlan plan_;
+};
+
+}  // namespace
+
+AccessPlan PlanAccess(const Instruction& instruction, uint32_t wave_size) {
+  Planner planner(wave_size);
+  if (instruction.opcode) planner.Add(instruction);
+  return planner.plan();
+}
+
+}  // namespace jax_fa::emulator

@@ -1,0 +1,86 @@
+// The state of the checks for one workgroup. See check.h for what the exec families call.
+//
+// Registers: which lanes of which register were ever written, and which registers have a result
+// under way. LDS: per dword, who wrote it last and who has read it since, in an order that only
+// barriers make.
+//
+// A write is visible to another wave when its wave had proved it complete (by a wait) before it
+// signalled a barrier that is complete by now. A read is done with when the writer has passed the
+// barrier that the reader signalled after it.
+#ifndef JAX_FA_EMULATOR_CHECKER_H_
+#define JAX_FA_EMULATOR_CHECKER_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/access_plan.h"
+#include "emulator/wave.h"
+
+namespace jax_fa::emulator {
+
+class Checker {
+ public:
+  // A new workgroup: nothing is written. `group.waves` have their initial registers declared by
+  // DeclareVgpr and DeclareSgpr afterwards.
+  void Begin(const Workgroup& group);
+  void DeclareVgpr(const Wave& wave, uint32_t index);
+  void DeclareSgpr(const Wave& wave, uint32_t index);
+
+  void Before(Wave& wave, const Instruction& instruction, const AccessPlan& plan);
+  // `exec` is what EXEC was before the instruction.
+  void After(Wave& wave, const AccessPlan& plan, uint64_t exec);
+
+  void IssueResult(Wave& wave, const Instruction& instruction, const InFlight& result);
+  void Arrive(Wave& wave, const InFlight& result);
+
+  void SignalBarrier(const Wave& wave);
+  void CompleteBarrier(const Workgroup& group);
+  void PassBarrier(const Wave& wave);
+
+  void LdsRead(Wave& wave, const Instruction& instruction, uint64_t lanes,
+               const uint32_t* addresses, uint32_t bytes);
+  void LdsWrite(Wave& wave, const Instruction& instruction, uint64_t lanes,
+                const uint32_t* addresses, uint32_t bytes);
+
+ private:
+  struct WaveState {
+    std::array<uint64_t, kVgprRows> written;  // lanes
+    std::array<uint8_t, kVgprRows> busy;      // results under way
+    std::array<uint8_t, kSgprCount> sgpr_written;
+    std::array<uint8_t, kSgprCount> sgpr_busy;
+    uint64_t complete_at_signal;  // LDS writes up to this sequence were complete at the last signal
+    uint64_t visible;             // and are visible to all: that barrier is complete
+    uint32_t signals, passed;     // barriers signalled and passed
+    bool scc_written;
+  };
+  struct LdsDword {
+    uint32_t write_sequence;  // InFlight::sequence of the last write
+    uint32_t read_phase;      // WaveState::signals of the last readers
+    uint32_t readers;         // waves, a bit each
+    uint8_t writer;
+    uint8_t written;     // bytes, a bit each
+    uint8_t last_bytes;  // of the last write
+    uint8_t read_bytes;  // of the reads in `readers`
+  };
+
+  void CheckRead(Wave& wave, const Instruction& instruction, const Access& access);
+  void CheckOverwrite(Wave& wave, const Instruction& instruction, const Access& access);
+  void ReadDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
+                 int lane);
+  void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
+                  uint32_t sequence, int lane);
+  bool Unordered(const Wave& wave, const LdsDword& dword) const {
+    return dword.writer != wave.index_in_group &&
+           dword.write_sequence > waves_[dword.writer].visible;
+  }
+  WaveState& State(const Wave& wave) { return waves_[wave.index_in_group]; }
+
+  std::vector<WaveState> waves_;
+  std::vector<LdsDword> lds_;
+  std::vector<uint8_t> dma_under_way_;  // per LDS dword
+};
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_CHECKER_H_
