@@ -21,7 +21,7 @@ struct Access {
 struct AccessPlan {
   uint8_t reads = 0, writes = 0;
   bool reads_scc = false, writes_scc = false;
-  bool arrives_later = false;  // memory: the destination is written by a result under way
+  bool arrives_later = false;    // memory: the destination is written by a result under way
   bool writes_one_lane = false;  // v_writelane: the lane in src[1]
   std::array<Access, 8> read = {};
   std::array<Access, 4> write = {};

@@ -51,6 +51,7 @@ void WaitAtBarrier(Wave& wave, const Instruction& instruction) {
   if (!wave.barrier_signalled) Fail(wave, instruction, "waits at a barrier it has not signalled");
   if (HasSignalled(wave)) {
     wave.at_barrier = true;
+    wave.blocked_at = &instruction;
     wave.budget = 0;
   } else {
     wave.barrier_signalled = false;

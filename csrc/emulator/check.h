@@ -1,8 +1,8 @@
 // What is wrong with a kernel though it may run: the checks of registers, LDS and barriers.
 //
-// Exec families report only what the operands of an instruction do not show: the LDS bytes that each
-// lane touches. Everything else the engine derives from the decoded instruction. All of these do
-// nothing when checks are off.
+// Exec families report only what the operands of an instruction do not show: the LDS bytes that
+// each lane touches. Everything else the engine derives from the decoded instruction. All of these
+// do nothing when checks are off.
 #ifndef JAX_FA_EMULATOR_CHECK_H_
 #define JAX_FA_EMULATOR_CHECK_H_
 

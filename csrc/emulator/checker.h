@@ -44,21 +44,25 @@ class Checker {
                 const uint32_t* addresses, uint32_t bytes);
 
  private:
+  struct LdsProgress {
+    uint64_t instructions, dma;
+  };
   struct WaveState {
     std::array<uint64_t, kVgprRows> written;  // lanes
     std::array<uint8_t, kVgprRows> busy;      // results under way
     std::array<uint8_t, kSgprCount> sgpr_written;
     std::array<uint8_t, kSgprCount> sgpr_busy;
-    uint64_t complete_at_signal;  // LDS writes up to this sequence were complete at the last signal
-    uint64_t visible;             // and are visible to all: that barrier is complete
-    uint32_t signals, passed;     // barriers signalled and passed
+    // LDS writes up to this sequence were complete at the last signal, and are visible to all since
+    // that barrier is complete. LDS-DMA has its own: it completes by another counter.
+    LdsProgress complete_at_signal, visible;
+    uint32_t signals, passed;  // barriers signalled and passed
     bool scc_written;
   };
   struct LdsDword {
     uint32_t write_sequence;  // InFlight::sequence of the last write
     uint32_t read_phase;      // WaveState::signals of the last readers
     uint32_t readers;         // waves, a bit each
-    uint8_t writer;
+    uint8_t writer : 7, by_dma : 1;
     uint8_t written;     // bytes, a bit each
     uint8_t last_bytes;  // of the last write
     uint8_t read_bytes;  // of the reads in `readers`
@@ -69,10 +73,11 @@ class Checker {
   void ReadDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                  int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
-                  uint32_t sequence, int lane);
+                  uint32_t sequence, bool by_dma, int lane);
   bool Unordered(const Wave& wave, const LdsDword& dword) const {
-    return dword.writer != wave.index_in_group &&
-           dword.write_sequence > waves_[dword.writer].visible;
+    if (dword.writer == wave.index_in_group) return false;
+    const LdsProgress& visible = waves_[dword.writer].visible;
+    return dword.write_sequence > (dword.by_dma ? visible.dma : visible.instructions);
   }
   WaveState& State(const Wave& wave) { return waves_[wave.index_in_group]; }
 

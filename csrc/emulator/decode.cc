@@ -9,7 +9,7 @@ namespace jax_fa::emulator {
 namespace {
 
 constexpr const char* kEncodingNames[kEncodingCount] = {
-    "SOP1", "SOP2", "SOPC", "SOPK", "SOPP", "SMEM",   "VOP1",    "VOP2",  "VOPC",
+    "SOP1", "SOP2",  "SOPC", "SOPK", "SOPP", "SMEM",   "VOP1",    "VOP2",  "VOPC",
     "VOP3", "VOP3P", "VOPD", "DS",   "FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF"};
 
 // Inline constants 240..248: 0.5, -0.5, 1, -1, 2, -2, 4, -4, 1/(2 pi).
@@ -87,10 +87,10 @@ bool DecodeScalarRegister(uint32_t code, Isa isa, uint8_t dwords, Operand* opera
   if (index == kSgprNull) return true;
   if (dwords > 1) {
     const uint32_t last = index + dwords - 1;
-    const uint32_t limit = index < kSgprVccLo     ? kSgprVccLo
-                           : index < kSgprTtmp0   ? kSgprTtmp0
-                           : index < kSgprNull    ? kSgprNull
-                           : index < kSgprExecLo  ? kSgprExecLo
+    const uint32_t limit = index < kSgprVccLo           ? kSgprVccLo
+                           : index < kSgprTtmp0         ? kSgprTtmp0
+                           : index < kSgprNull          ? kSgprNull
+                           : index < kSgprExecLo        ? kSgprExecLo
                            : index < kSgprFlatScratchLo ? kSgprFlatScratchLo
                                                         : kSgprCount;
     if (last >= limit) return false;
@@ -107,9 +107,9 @@ bool DecodeSource(uint32_t code, SourceContext* context, Operand* operand) {
   if (code <= 127) return DecodeScalarRegister(code, context->isa, context->dwords, operand);
   if (code <= 208) {
     const int64_t value = code <= 192 ? int64_t{code} - 128 : 192 - int64_t{code};
-    *operand = Constant(wide ? static_cast<uint64_t>(value)
-                             : uint64_t{static_cast<uint32_t>(value)},
-                        context->dwords);
+    *operand =
+        Constant(wide ? static_cast<uint64_t>(value) : uint64_t{static_cast<uint32_t>(value)},
+                 context->dwords);
     return true;
   }
   if (code >= 240 && code <= 248) {

@@ -1,11 +1,12 @@
 // The table-driven decoder: what is common to the targets, and how a target plugs in.
 //
 // A target gives the engine one `TargetIsa`. Its decode function picks the encoding from the first
-// bits, extracts the fields, finds the `Opcode` row in an `OpcodeIndex` over its tables, and fills an
-// `Instruction`; it may replace `Instruction::exec` (set from the row) by a faster special form.
+// bits, extracts the fields, finds the `Opcode` row in an `OpcodeIndex` over its tables, and fills
+// an `Instruction`; it may replace `Instruction::exec` (set from the row) by a faster special form.
 //
-// Who has which rows: exec_scalar.cc gives the scalar encodings (SOP1, SOP2, SOPC, SOPK, SOPP, SMEM)
-// of both targets and decodes them (`DecodeScalar`); decode_<target>*.cc and simd_*.cc the rest.
+// Who has which rows: exec_scalar.cc gives the scalar encodings (SOP1, SOP2, SOPC, SOPK, SOPP,
+// SMEM) of both targets and decodes them (`DecodeScalar`); decode_<target>*.cc and simd_*.cc the
+// rest.
 #ifndef JAX_FA_EMULATOR_DECODE_H_
 #define JAX_FA_EMULATOR_DECODE_H_
 
@@ -47,9 +48,9 @@ const char* EncodingName(Encoding encoding);
 // Owns what an Instruction points to beside its row: second halves of VOPD.
 using InstructionStore = std::deque<Instruction>;
 
-// Decodes the instruction at words[0] (words runs to the end of the text). Returns an empty text and
-// fills exec, opcode, size_bytes and the operands, or says which opcode, field or format is unknown.
-// `pc` is set by the caller. Scalar encodings go to DecodeScalar.
+// Decodes the instruction at words[0] (words runs to the end of the text). Returns an empty text
+// and fills exec, opcode, size_bytes and the operands, or says which opcode, field or format is
+// unknown. `pc` is set by the caller. Scalar encodings go to DecodeScalar.
 using DecodeFn = std::string (*)(std::span<const uint32_t> words, InstructionStore* store,
                                  Instruction* instruction);
 
@@ -57,9 +58,9 @@ enum class Isa : uint8_t { kGfx950, kGfx1201 };
 
 struct TargetIsa {
   Isa isa;
-  const char* name;     // "gfx950"
-  uint32_t elf_machine;  // EF_AMDGPU_MACH of e_flags: 0x4f gfx950, 0x4e gfx1201
-  uint32_t wave_size;    // the target's default; the kernel descriptor may say 32 on gfx12
+  const char* name;        // "gfx950"
+  uint32_t elf_machine;    // EF_AMDGPU_MACH of e_flags: 0x4f gfx950, 0x4e gfx1201
+  uint32_t wave_size;      // the target's default; the kernel descriptor may say 32 on gfx12
   uint32_t max_lds_bytes;  // of one workgroup
   uint32_t max_waves;      // of one workgroup
   DecodeFn decode;
@@ -88,12 +89,13 @@ std::string UnknownOpcode(Encoding encoding, uint32_t number);
 //   0..127 scalar registers, 128..208 integers, 240..248 floats, 255 a literal, 256..511 VGPRs.
 struct SourceContext {
   Isa isa;
-  uint32_t flags = 0;    // Opcode::flags: which float type inline constants have
-  uint8_t dwords = 1;    // registers read; 2 also widens constants to 64 bits
+  uint32_t flags = 0;                 // Opcode::flags: which float type inline constants have
+  uint8_t dwords = 1;                 // registers read; 2 also widens constants to 64 bits
   const uint32_t* literal = nullptr;  // the dword after the encoding; null: none allowed here
   bool literal_used = false;          // set when a source took it: the size grows by 4
 };
-// False when the code means nothing on this target (or is SDWA/DPP, which the caller handles first).
+// False when the code means nothing on this target (or is SDWA/DPP, which the caller handles
+// first).
 bool DecodeSource(uint32_t code, SourceContext* context, Operand* operand);
 // A scalar register written: `code` is 7 bits. False for constants.
 bool DecodeScalarRegister(uint32_t code, Isa isa, uint8_t dwords, Operand* operand);

@@ -9,8 +9,8 @@ namespace {
 // The rows of one target, from the ops that both share.
 std::vector<Opcode> MakeRows(Isa isa) {
   std::vector<Opcode> rows;
-  for (std::span<const ScalarOp> ops : {ScalarAluOps(), ScalarMoveOps(), ScalarFloatOps(),
-                                        ScalarControlOps(), ScalarMemoryOps()}) {
+  for (std::span<const ScalarOp> ops :
+       {ScalarAluOps(), ScalarMoveOps(), ScalarFloatOps(), ScalarControlOps(), ScalarMemoryOps()}) {
     for (const ScalarOp& op : ops) {
       const bool is_gfx950 = isa == Isa::kGfx950;
       const int number = is_gfx950 ? op.gfx950 : op.gfx1201;

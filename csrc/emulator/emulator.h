@@ -77,10 +77,9 @@ struct LaunchResult {
 };
 
 // Throws EmulatorError. Results do not depend on `threads`.
-LaunchResult Launch(const CodeObject& code, const std::string& kernel,
-                    std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
-                    std::span<const std::byte> kernarg, std::span<const Allocation> allocations,
-                    const LaunchOptions& options);
+LaunchResult Launch(const CodeObject& code, const std::string& kernel, std::array<uint32_t, 3> grid,
+                    std::array<uint32_t, 3> block, std::span<const std::byte> kernarg,
+                    std::span<const Allocation> allocations, const LaunchOptions& options);
 
 }  // namespace jax_fa::emulator
 

@@ -45,8 +45,8 @@ void Trap(Wave& wave, const Instruction& instruction) {
   Fail(wave, instruction, "the kernel traps");
 }
 
-// gfx950: vmcnt in bits [3:0] and [15:14], expcnt in [6:4], lgkmcnt in [11:8]. LDS and scalar memory
-// share lgkmcnt.
+// gfx950: vmcnt in bits [3:0] and [15:14], expcnt in [6:4], lgkmcnt in [11:8]. LDS and scalar
+// memory share lgkmcnt.
 void WaitGfx950(Wave& wave, const Instruction& instruction) {
   const u32 bits = static_cast<u32>(instruction.simm16);
   const u32 vmcnt = (bits & 15) | ((bits >> 10) & 0x30);
@@ -81,8 +81,8 @@ void Barrier(Wave& wave, const Instruction& instruction) {
 }
 void RequireWorkgroupBarrier(Wave& wave, const Instruction& instruction, int32_t number) {
   if (number != -1) {
-    Fail(wave, instruction, "only the workgroup barrier -1 exists here, not " +
-                                std::to_string(number));
+    Fail(wave, instruction,
+         "only the workgroup barrier -1 exists here, not " + std::to_string(number));
   }
 }
 int32_t BarrierNumber(const Wave& wave, const Instruction& instruction) {
@@ -164,8 +164,8 @@ void DenormMode(Wave& wave, const Instruction& instruction) {
 
 #define CONTROL(number950, number1201, name, op_class, exec, flags) \
   {kSopp, number950, number1201, name, nullptr, op_class, exec, 0, {}, flags}
-#define BRANCH_IF(number950, number1201, name, condition, flags)   \
-  CONTROL(number950, number1201, name, OpClass::kBranch,           \
+#define BRANCH_IF(number950, number1201, name, condition, flags) \
+  CONTROL(number950, number1201, name, OpClass::kBranch,         \
           (BranchIf<[](const Wave& wave) -> bool { return (condition); }>), flags)
 #define NOP(number950, number1201, name) \
   CONTROL(number950, number1201, name, OpClass::kNop, Nothing, 0)
@@ -203,10 +203,26 @@ constexpr ScalarOp kOps[] = {
     WAIT(kAbsent, 10, "s_wait_idle", WaitIdle),
 
     CONTROL(10, kAbsent, "s_barrier", OpClass::kBarrier, Barrier, 0),
-    {kSop1, kAbsent, 78, "s_barrier_signal", nullptr, OpClass::kBarrier, BarrierSignal, 0,
-     {1, 0, 0}, 0},
-    {kSop1, kAbsent, 79, "s_barrier_signal_isfirst", nullptr, OpClass::kBarrier,
-     BarrierSignalIsFirst, 0, {1, 0, 0}, kWritesScc},
+    {kSop1,
+     kAbsent,
+     78,
+     "s_barrier_signal",
+     nullptr,
+     OpClass::kBarrier,
+     BarrierSignal,
+     0,
+     {1, 0, 0},
+     0},
+    {kSop1,
+     kAbsent,
+     79,
+     "s_barrier_signal_isfirst",
+     nullptr,
+     OpClass::kBarrier,
+     BarrierSignalIsFirst,
+     0,
+     {1, 0, 0},
+     kWritesScc},
     CONTROL(kAbsent, 20, "s_barrier_wait", OpClass::kBarrier, BarrierWait, 0),
 
     // Hints, and dependencies that the hardware or the compiler has to mind, with no effect on
@@ -229,8 +245,16 @@ constexpr ScalarOp kOps[] = {
 
     {kSopk, 17, 17, "s_getreg_b32", nullptr, OpClass::kSalu, GetRegister, 1, {}, 0},
     {kSopk, 18, 18, "s_setreg_b32", nullptr, OpClass::kSalu, SetRegister, 0, {1, 0, 0}, 0},
-    {kSopk, 20, 19, "s_setreg_imm32_b32", nullptr, OpClass::kSalu, SetRegisterImmediate, 0,
-     {0, 0, 1}, kTakesLiteral},
+    {kSopk,
+     20,
+     19,
+     "s_setreg_imm32_b32",
+     nullptr,
+     OpClass::kSalu,
+     SetRegisterImmediate,
+     0,
+     {0, 0, 1},
+     kTakesLiteral},
     CONTROL(kAbsent, 17, "s_round_mode", OpClass::kSalu, RoundMode, 0),
     CONTROL(kAbsent, 18, "s_denorm_mode", OpClass::kSalu, DenormMode, 0),
 };

@@ -63,8 +63,7 @@ u32 DoubleToHalf(double value) {
   const double rounded = std::ldexp(units, exponent - 10);
   if (rounded > 65504) {
     const int direction = std::fegetround();
-    const bool to_largest = direction == FE_TOWARDZERO ||
-                            (direction == FE_UPWARD && sign != 0) ||
+    const bool to_largest = direction == FE_TOWARDZERO || (direction == FE_UPWARD && sign != 0) ||
                             (direction == FE_DOWNWARD && sign == 0);
     return sign | (to_largest ? 0x7bffu : 0x7c00u);
   }
@@ -120,8 +119,8 @@ void Compare(Wave& wave, const Instruction& instruction) {
 template <class Format, int kA, int kB, int kC>
 void Fma(Wave& wave, const Instruction& instruction) {
   const auto read = [&](int place) {
-    return Format::Read(wave, place == 3 ? instruction.dst
-                                         : instruction.src[static_cast<size_t>(place)]);
+    return Format::Read(wave,
+                        place == 3 ? instruction.dst : instruction.src[static_cast<size_t>(place)]);
   };
   const Rounding rounding(Format::RoundMode(wave));
   const volatile auto a = read(kA), b = read(kB), c = read(kC);
@@ -164,11 +163,12 @@ constexpr auto kRoundEven = [](T a) {
 template <class Integer>
 void FloatToInteger(Wave& wave, const Instruction& instruction) {
   const double value = std::trunc(F32::Read(wave, instruction.src[0]));
-  const double low = std::numeric_limits<Integer>::min(), high = std::numeric_limits<Integer>::max();
-  const Integer result = std::isnan(value)  ? Integer{0}
-                         : value <= low     ? std::numeric_limits<Integer>::min()
-                         : value >= high    ? std::numeric_limits<Integer>::max()
-                                            : static_cast<Integer>(value);
+  const double low = std::numeric_limits<Integer>::min(),
+               high = std::numeric_limits<Integer>::max();
+  const Integer result = std::isnan(value) ? Integer{0}
+                         : value <= low    ? std::numeric_limits<Integer>::min()
+                         : value >= high   ? std::numeric_limits<Integer>::max()
+                                           : static_cast<Integer>(value);
   WriteScalar32(wave, instruction.dst, static_cast<u32>(result));
 }
 template <class Integer>
@@ -202,24 +202,31 @@ constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k11 = {1, 1, 0}, k111 = {1, 1, 
   {kSop1, kAbsent, number, name, nullptr, kAlu, exec, 1, k1, flags}
 #define BINARY(number, name, exec, flags) \
   {kSop2, kAbsent, number, name, nullptr, kAlu, exec, 1, k11, flags}
-#define COMPARES(base, type, Format, flags)                                                     \
-  COMPARE(base + 0, "s_cmp_lt_" type, Format, a < b, flags),                                    \
-      COMPARE(base + 1, "s_cmp_eq_" type, Format, a == b, flags),                               \
-      COMPARE(base + 2, "s_cmp_le_" type, Format, a <= b, flags),                               \
-      COMPARE(base + 3, "s_cmp_gt_" type, Format, a > b, flags),                                \
-      COMPARE(base + 4, "s_cmp_lg_" type, Format, a < b || a > b, flags),                       \
-      COMPARE(base + 5, "s_cmp_ge_" type, Format, a >= b, flags),                               \
-      COMPARE(base + 6, "s_cmp_o_" type, Format, a == a && b == b, flags),                      \
-      COMPARE(base + 7, "s_cmp_u_" type, Format, a != a || b != b, flags),                      \
-      COMPARE(base + 8, "s_cmp_nge_" type, Format, !(a >= b), flags),                           \
-      COMPARE(base + 9, "s_cmp_nlg_" type, Format, !(a < b || a > b), flags),                   \
-      COMPARE(base + 10, "s_cmp_ngt_" type, Format, !(a > b), flags),                           \
-      COMPARE(base + 11, "s_cmp_nle_" type, Format, !(a <= b), flags),                          \
-      COMPARE(base + 12, "s_cmp_neq_" type, Format, a != b, flags),                             \
+#define COMPARES(base, type, Format, flags)                                   \
+  COMPARE(base + 0, "s_cmp_lt_" type, Format, a < b, flags),                  \
+      COMPARE(base + 1, "s_cmp_eq_" type, Format, a == b, flags),             \
+      COMPARE(base + 2, "s_cmp_le_" type, Format, a <= b, flags),             \
+      COMPARE(base + 3, "s_cmp_gt_" type, Format, a > b, flags),              \
+      COMPARE(base + 4, "s_cmp_lg_" type, Format, a < b || a > b, flags),     \
+      COMPARE(base + 5, "s_cmp_ge_" type, Format, a >= b, flags),             \
+      COMPARE(base + 6, "s_cmp_o_" type, Format, a == a && b == b, flags),    \
+      COMPARE(base + 7, "s_cmp_u_" type, Format, a != a || b != b, flags),    \
+      COMPARE(base + 8, "s_cmp_nge_" type, Format, !(a >= b), flags),         \
+      COMPARE(base + 9, "s_cmp_nlg_" type, Format, !(a < b || a > b), flags), \
+      COMPARE(base + 10, "s_cmp_ngt_" type, Format, !(a > b), flags),         \
+      COMPARE(base + 11, "s_cmp_nle_" type, Format, !(a <= b), flags),        \
+      COMPARE(base + 12, "s_cmp_neq_" type, Format, a != b, flags),           \
       COMPARE(base + 13, "s_cmp_nlt_" type, Format, !(a < b), flags)
-#define COMPARE(number, name, Format, expression, flags)                                        \
-  {kSopc, kAbsent, number, name, nullptr, kAlu,                                                 \
-   Compare<Format, [](Format::Type a, Format::Type b) { return (expression); }>, 0, k11,        \
+#define COMPARE(number, name, Format, expression, flags)                         \
+  {kSopc,                                                                        \
+   kAbsent,                                                                      \
+   number,                                                                       \
+   name,                                                                         \
+   nullptr,                                                                      \
+   kAlu,                                                                         \
+   Compare<Format, [](Format::Type a, Format::Type b) { return (expression); }>, \
+   0,                                                                            \
+   k11,                                                                          \
    kWritesScc | flags}
 
 constexpr ScalarOp kOps[] = {

@@ -28,8 +28,7 @@ InFlight& IssueScalarLoad(Wave& wave, const Instruction& instruction, uint32_t d
 
 template <uint32_t kDwords>
 void Load(Wave& wave, const Instruction& instruction) {
-  uint64_t address =
-      ReadScalarSource(wave, instruction.src[0]) + ScalarOffset(wave, instruction);
+  uint64_t address = ReadScalarSource(wave, instruction.src[0]) + ScalarOffset(wave, instruction);
   address &= ~uint64_t{3};
   const uint8_t* source = LoadPointer(wave, instruction, address, 4 * kDwords, -1);
   InFlight& result = IssueScalarLoad(wave, instruction, kDwords);

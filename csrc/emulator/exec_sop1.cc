@@ -27,28 +27,25 @@ constexpr auto kNot = [](T a) { return static_cast<T>(~a); };
 template <class T>
 constexpr auto kReverse = [](T a) {
   T result = 0;
-  for (unsigned bit = 0; bit < sizeof(T) * 8; ++bit) result |= ((a >> bit) & 1) << (sizeof(T) * 8 - 1 - bit);
+  for (unsigned bit = 0; bit < sizeof(T) * 8; ++bit)
+    result |= ((a >> bit) & 1) << (sizeof(T) * 8 - 1 - bit);
   return result;
 };
 template <class T>
 constexpr auto kCountOnes = [](T a) { return static_cast<u32>(std::popcount(a)); };
 template <class T>
-constexpr auto kCountZeros = [](T a) {
-  return static_cast<u32>(sizeof(T) * 8) - static_cast<u32>(std::popcount(a));
-};
+constexpr auto kCountZeros =
+    [](T a) { return static_cast<u32>(sizeof(T) * 8) - static_cast<u32>(std::popcount(a)); };
 // Position of the first one from the low end; -1 when there is none.
 template <class T>
-constexpr auto kFirstOne = [](T a) {
-  return a == 0 ? ~u32{0} : static_cast<u32>(std::countr_zero(a));
-};
+constexpr auto kFirstOne =
+    [](T a) { return a == 0 ? ~u32{0} : static_cast<u32>(std::countr_zero(a)); };
 template <class T>
-constexpr auto kFirstZero = [](T a) {
-  return ~a == 0 ? ~u32{0} : static_cast<u32>(std::countr_one(a));
-};
+constexpr auto kFirstZero =
+    [](T a) { return ~a == 0 ? ~u32{0} : static_cast<u32>(std::countr_one(a)); };
 template <class T>
-constexpr auto kLeadingZeros = [](T a) {
-  return a == 0 ? ~u32{0} : static_cast<u32>(std::countl_zero(a));
-};
+constexpr auto kLeadingZeros =
+    [](T a) { return a == 0 ? ~u32{0} : static_cast<u32>(std::countl_zero(a)); };
 // Leading bits equal to the sign.
 template <class T>
 constexpr auto kLeadingSigns = [](T a) {
@@ -135,23 +132,41 @@ void MoveRelativeDestination(Wave& wave, const Instruction& instruction) {
   WriteScalar<T>(wave, destination, ReadScalar<T>(wave, instruction.src[0]));
 }
 
-#define UNARY(number950, number1201, name, name1201, D, A, exec, flags)                       \
+#define UNARY(number950, number1201, name, name1201, D, A, exec, flags)                            \
   {kSop1, number950, number1201, name, name1201, kAlu, exec, sizeof(D) / 4, {sizeof(A) / 4, 0, 0}, \
    flags}
-#define SAVE_EXEC(number950, number1201, op, op1201, expression)                                   \
-  {kSop1, number950, number1201 + 1, "s_" op "_saveexec_b64", "s_" op1201 "_saveexec_b64", kAlu,   \
-   SaveExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>, 2, k2,                        \
-   kW | kReadsExec | kWritesExec},                                                                 \
-      {kSop1, kAbsent, number1201, "s_" op1201 "_saveexec_b32", nullptr, kAlu,                     \
-       SaveExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1,                    \
-       kW | kReadsExec | kWritesExec}
-#define WRITE_EXEC(number950, number1201, op, op1201, expression)                                  \
-  {kSop1, number950, number1201 + 1, "s_" op "_wrexec_b64", "s_" op1201 "_wrexec_b64", kAlu,       \
-   WriteExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>, 2, k2,                       \
-   kW | kReadsExec | kWritesExec},                                                                 \
-      {kSop1, kAbsent, number1201, "s_" op1201 "_wrexec_b32", nullptr, kAlu,                       \
-       WriteExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1,                   \
-       kW | kReadsExec | kWritesExec}
+#define SAVE_EXEC(number950, number1201, op, op1201, expression)                 \
+  {kSop1,                                                                        \
+   number950,                                                                    \
+   number1201 + 1,                                                               \
+   "s_" op "_saveexec_b64",                                                      \
+   "s_" op1201 "_saveexec_b64",                                                  \
+   kAlu,                                                                         \
+   SaveExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>,             \
+   2,                                                                            \
+   k2,                                                                           \
+   kW | kReadsExec | kWritesExec},                                               \
+  {                                                                              \
+    kSop1, kAbsent, number1201, "s_" op1201 "_saveexec_b32", nullptr, kAlu,      \
+        SaveExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1, \
+        kW | kReadsExec | kWritesExec                                            \
+  }
+#define WRITE_EXEC(number950, number1201, op, op1201, expression)                 \
+  {kSop1,                                                                         \
+   number950,                                                                     \
+   number1201 + 1,                                                                \
+   "s_" op "_wrexec_b64",                                                         \
+   "s_" op1201 "_wrexec_b64",                                                     \
+   kAlu,                                                                          \
+   WriteExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>,             \
+   2,                                                                             \
+   k2,                                                                            \
+   kW | kReadsExec | kWritesExec},                                                \
+  {                                                                               \
+    kSop1, kAbsent, number1201, "s_" op1201 "_wrexec_b32", nullptr, kAlu,         \
+        WriteExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1, \
+        kW | kReadsExec | kWritesExec                                             \
+  }
 
 constexpr ScalarOp kOps[] = {
     UNARY(0, 0, "s_mov_b32", nullptr, u32, u32, (kPlain<u32, u32, kIdentity<u32>>), 0),
@@ -187,17 +202,17 @@ constexpr ScalarOp kOps[] = {
     UNARY(25, 17, "s_bitset0_b64", nullptr, u64, u32, (SetBit<u64, false>), kReadsDst),
     UNARY(26, 18, "s_bitset1_b32", nullptr, u32, u32, (SetBit<u32, true>), kReadsDst),
     UNARY(27, 19, "s_bitset1_b64", nullptr, u64, u32, (SetBit<u64, true>), kReadsDst),
-    SAVE_EXEC(32, 32, "and", "and", s & exec),
+    SAVE_EXEC(32, 32, "and", "and", s& exec),
     SAVE_EXEC(33, 34, "or", "or", s | exec),
     SAVE_EXEC(34, 36, "xor", "xor", s ^ exec),
     SAVE_EXEC(35, 48, "andn2", "and_not1", s & ~exec),
     SAVE_EXEC(36, 50, "orn2", "or_not1", s | ~exec),
-    SAVE_EXEC(37, 38, "nand", "nand", ~(s & exec)),
+    SAVE_EXEC(37, 38, "nand", "nand", ~(s& exec)),
     SAVE_EXEC(38, 40, "nor", "nor", ~(s | exec)),
     SAVE_EXEC(39, 42, "xnor", "xnor", ~(s ^ exec)),
-    SAVE_EXEC(51, 44, "andn1", "and_not0", ~s & exec),
+    SAVE_EXEC(51, 44, "andn1", "and_not0", ~s& exec),
     SAVE_EXEC(52, 46, "orn1", "or_not0", ~s | exec),
-    WRITE_EXEC(53, 52, "andn1", "and_not0", ~s & exec),
+    WRITE_EXEC(53, 52, "andn1", "and_not0", ~s& exec),
     WRITE_EXEC(54, 54, "andn2", "and_not1", s & ~exec),
     UNARY(40, 26, "s_quadmask_b32", nullptr, u32, u32, (kTest<u32, u32, kQuadMask<u32>>), kW),
     UNARY(41, 27, "s_quadmask_b64", nullptr, u64, u64, (kTest<u64, u64, kQuadMask<u64>>), kW),

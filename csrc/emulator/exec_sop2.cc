@@ -135,11 +135,21 @@ constexpr auto kLe = [](T a, T b) { return a <= b; };
 template <class T, bool kValue>
 constexpr auto kTestBit = [](T a, u32 b) { return ((a >> (b & kShiftMask<T>)) & 1) == kValue; };
 
-#define BITWISE(number950, number1201, op, name1201, expression)                                  \
-  {kSop2, number950, number1201, "s_" op "_b32", name1201 "_b32", kAlu,                           \
-   kSame<u32, Scc::kNonZero, [](u32 a, u32 b) -> u32 { return expression; }>, 1, k11, kW},        \
-      {kSop2, number950 + 1, number1201 + 1, "s_" op "_b64", name1201 "_b64", kAlu,               \
-       kSame<u64, Scc::kNonZero, [](u64 a, u64 b) -> u64 { return expression; }>, 2, k22, kW}
+#define BITWISE(number950, number1201, op, name1201, expression)                              \
+  {kSop2,                                                                                     \
+   number950,                                                                                 \
+   number1201,                                                                                \
+   "s_" op "_b32",                                                                            \
+   name1201 "_b32",                                                                           \
+   kAlu,                                                                                      \
+   kSame<u32, Scc::kNonZero, [](u32 a, u32 b) -> u32 { return expression; }>,                 \
+   1,                                                                                         \
+   k11,                                                                                       \
+   kW},                                                                                       \
+  {                                                                                           \
+    kSop2, number950 + 1, number1201 + 1, "s_" op "_b64", name1201 "_b64", kAlu,              \
+        kSame<u64, Scc::kNonZero, [](u64 a, u64 b) -> u64 { return expression; }>, 2, k22, kW \
+  }
 
 #define COMPARE(number, name, T, fn) \
   {kSopc, number, number, "s_cmp_" name, nullptr, kAlu, ScalarCompare<T, T, fn<T>>, 0, k11, kW}
@@ -163,12 +173,12 @@ constexpr ScalarOp kOps[] = {
      kReadsScc},
     {kSop2, 11, 49, "s_cselect_b64", nullptr, kAlu, kSame<u64, Scc::kOwn, kSelect<u64>>, 2, k22,
      kReadsScc},
-    BITWISE(12, 22, "and", "s_and", a & b),
+    BITWISE(12, 22, "and", "s_and", a& b),
     BITWISE(14, 24, "or", "s_or", a | b),
     BITWISE(16, 26, "xor", "s_xor", a ^ b),
     BITWISE(18, 34, "andn2", "s_and_not1", a & ~b),
     BITWISE(20, 36, "orn2", "s_or_not1", a | ~b),
-    BITWISE(22, 28, "nand", "s_nand", ~(a & b)),
+    BITWISE(22, 28, "nand", "s_nand", ~(a& b)),
     BITWISE(24, 30, "nor", "s_nor", ~(a | b)),
     BITWISE(26, 32, "xnor", "s_xnor", ~(a ^ b)),
     {kSop2, 28, 8, "s_lshl_b32", nullptr, kAlu,
@@ -201,8 +211,9 @@ constexpr ScalarOp kOps[] = {
            }>,
      1, k11, kW},
     {kSop2, 44, 45, "s_mul_hi_u32", nullptr, kAlu,
-     kSame<u32, Scc::kKeep, [](u32 a, u32 b) { return static_cast<u32>((u64{a} * b) / (u64{1} << 32)); }>, 1,
-     k11, 0},
+     kSame<u32, Scc::kKeep,
+           [](u32 a, u32 b) { return static_cast<u32>((u64{a} * b) / (u64{1} << 32)); }>,
+     1, k11, 0},
     {kSop2, 45, 46, "s_mul_hi_i32", nullptr, kAlu,
      kSame<i32, Scc::kKeep, [](i32 a, i32 b) { return static_cast<i32>(((i64{a} * b) >> 32)); }>, 1,
      k11, 0},

@@ -7,8 +7,9 @@
 //     for each lane: result.data[dword * kLaneStride + lane] = ...;
 //     Push(wave, instruction, result);
 //
-// Stores write memory (or LDS) at once and push a record with destination kNone, so that the counter
-// is right. Every memory instruction pushes exactly one record, also when no lane is active.
+// Stores write memory (or LDS) at once and push a record with destination kNone, so that the
+// counter is right. Every memory instruction pushes exactly one record, also when no lane is
+// active.
 #ifndef JAX_FA_EMULATOR_IN_FLIGHT_H_
 #define JAX_FA_EMULATOR_IN_FLIGHT_H_
 
@@ -19,8 +20,8 @@
 namespace jax_fa::emulator {
 
 // A record to fill, not yet in the queue. `also`: a second counter that must prove it too (FLAT:
-// kLoad and kDs); kCount: none. All fields but `counter`, `also` and `pc` have their defaults; `data`
-// is not cleared.
+// kLoad and kDs); kCount: none. All fields but `counter`, `also` and `pc` have their defaults;
+// `data` is not cleared.
 InFlight& Issue(Wave& wave, const Instruction& instruction, Counter counter,
                 Counter also = Counter::kCount);
 // Puts the record into the queue of its wave.
@@ -31,9 +32,9 @@ constexpr uint32_t CounterBit(Counter counter) { return 1u << static_cast<uint32
 // The wave's counter (a set of CounterBit: what shares one hardware counter) is known to be at most
 // `count`: delivers every result that this proves.
 //
-// In-order results arrive oldest first. Out-of-order ones (SMEM, FLAT) may come at any time, so only
-// a wait for 0 proves them, and with some of them pending the others are proven just as far as if
-// all the out-of-order results had come first.
+// In-order results arrive oldest first. Out-of-order ones (SMEM, FLAT) may come at any time, so
+// only a wait for 0 proves them, and with some of them pending the others are proven just as far as
+// if all the out-of-order results had come first.
 void WaitFor(Wave& wave, uint32_t counters, uint32_t count);
 
 }  // namespace jax_fa::emulator

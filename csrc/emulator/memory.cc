@@ -29,9 +29,8 @@ Memory::Memory(std::span<const Allocation> allocations) {
     entries.push_back({{begin, end, static_cast<uint8_t*>(allocation.host), allocation.writable},
                        allocation.name});
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.region.begin < b.region.begin;
-  });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const Entry& a, const Entry& b) { return a.region.begin < b.region.begin; });
   // Operands may share memory (one array passed twice): such ranges are one region.
   for (const Entry& entry : entries) {
     if (!regions_.empty() && entry.region.begin < regions_.back().end) {
@@ -69,7 +68,7 @@ std::string Memory::Describe(uint64_t address, uint64_t bytes, bool write) const
   const Region* nearest = nullptr;
   uint64_t distance = ~uint64_t{0};
   for (const Region& region : regions_) {
-    const uint64_t gap = address < region.begin ? region.begin - address
+    const uint64_t gap = address < region.begin  ? region.begin - address
                          : address >= region.end ? address - region.end
                                                  : 0;
     if (!nearest || gap < distance) {
@@ -79,9 +78,9 @@ std::string Memory::Describe(uint64_t address, uint64_t bytes, bool write) const
   }
   if (!nearest) return text + "no memory is registered";
   const std::string& nearest_name = names_[static_cast<size_t>(nearest - regions_.data())];
-  const std::string described =
-      "'" + nearest_name + "' (" + std::to_string(nearest->end - nearest->begin) + " bytes at " +
-      Hex(nearest->begin) + ")";
+  const std::string described = "'" + nearest_name + "' (" +
+                                std::to_string(nearest->end - nearest->begin) + " bytes at " +
+                                Hex(nearest->begin) + ")";
   if (address < nearest->begin) {
     return text + "outside all registered memory, " + std::to_string(nearest->begin - address) +
            " bytes before " + described;

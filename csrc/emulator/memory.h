@@ -81,7 +81,8 @@ inline uint8_t* StorePointer(Wave& wave, const Instruction& instruction, uint64_
 inline const uint8_t* TryRange(Wave& wave, uint64_t address, uint64_t bytes) {
   Workgroup& group = *wave.group;
   const Region& region = group.regions[group.last_region];
-  if (address < region.begin || address > region.end || region.end - address < bytes) return nullptr;
+  if (address < region.begin || address > region.end || region.end - address < bytes)
+    return nullptr;
   return region.host + (address - region.begin);
 }
 inline void CountRead(Wave& wave, uint64_t bytes) {

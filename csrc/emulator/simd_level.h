@@ -1,9 +1,9 @@
 // Which copy of the vector families runs.
 //
 // simd_*.cc are compiled once per level, with -DJAX_FA_SIMD=sse2|avx2|avx512 and the matching
-// instruction-set options. Everything in them lives in `namespace jax_fa::emulator::JAX_FA_SIMD` (helpers
-// in an unnamed namespace within it), and each file hands out its Opcode rows, whose exec pointers
-// are those of its own copy:
+// instruction-set options. Everything in them lives in `namespace jax_fa::emulator::JAX_FA_SIMD`
+// (helpers in an unnamed namespace within it), and each file hands out its Opcode rows, whose exec
+// pointers are those of its own copy:
 //
 //     // simd_valu_gfx950.cc
 //     namespace jax_fa::emulator::JAX_FA_SIMD {
@@ -36,26 +36,26 @@ SimdLevel HostSimdLevel();
 }  // namespace jax_fa::emulator
 
 #if defined(__x86_64__)
-#define JAX_FA_DECLARE_SIMD_ROWS(Function)                                    \
-  namespace sse2 {                                                            \
-  std::span<const Opcode> Function();                                         \
-  }                                                                           \
-  namespace avx2 {                                                            \
-  std::span<const Opcode> Function();                                         \
-  }                                                                           \
-  namespace avx512 {                                                          \
-  std::span<const Opcode> Function();                                         \
-  }                                                                           \
-  inline std::span<const Opcode> Simd##Function() {                           \
-    return HostSimdLevel() == SimdLevel::kAvx512 ? avx512::Function()         \
-           : HostSimdLevel() == SimdLevel::kAvx2 ? avx2::Function()           \
-                                                 : sse2::Function();          \
+#define JAX_FA_DECLARE_SIMD_ROWS(Function)                            \
+  namespace sse2 {                                                    \
+  std::span<const Opcode> Function();                                 \
+  }                                                                   \
+  namespace avx2 {                                                    \
+  std::span<const Opcode> Function();                                 \
+  }                                                                   \
+  namespace avx512 {                                                  \
+  std::span<const Opcode> Function();                                 \
+  }                                                                   \
+  inline std::span<const Opcode> Simd##Function() {                   \
+    return HostSimdLevel() == SimdLevel::kAvx512 ? avx512::Function() \
+           : HostSimdLevel() == SimdLevel::kAvx2 ? avx2::Function()   \
+                                                 : sse2::Function();  \
   }
 #else
-#define JAX_FA_DECLARE_SIMD_ROWS(Function)                                    \
-  namespace sse2 {                                                            \
-  std::span<const Opcode> Function();                                         \
-  }                                                                           \
+#define JAX_FA_DECLARE_SIMD_ROWS(Function) \
+  namespace sse2 {                         \
+  std::span<const Opcode> Function();      \
+  }                                        \
   inline std::span<const Opcode> Simd##Function() { return sse2::Function(); }
 #endif
 

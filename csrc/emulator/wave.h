@@ -13,9 +13,9 @@
 
 namespace jax_fa::emulator {
 
-class Memory;     // memory.h: registered allocations, address -> host pointer
+class Memory;  // memory.h: registered allocations, address -> host pointer
 struct Region;
-class Checker;    // check.h: null when checks are off
+class Checker;  // check.h: null when checks are off
 struct Workgroup;
 
 // Rows of the vector register file are always 64 lanes apart, also for wave32.
@@ -50,13 +50,14 @@ struct InFlight {
   Counter counter = Counter::kLoad;
   Counter also = Counter::kCount;  // a second counter that must prove it too; kCount: none
   enum Destination : uint8_t { kNone, kVector, kScalar, kLds } destination = kNone;
-  bool in_order = true;       // SMEM returns out of order: only a wait for 0 proves it there
-  uint8_t dwords = 0;         // per lane (vector), or in all (scalar)
+  bool in_order = true;  // SMEM returns out of order: only a wait for 0 proves it there
+  uint8_t dwords = 0;    // per lane (vector), or in all (scalar)
   uint16_t first_register = 0;
-  bool merge_16 = false;      // d16: write only the half `high_half` of the register
+  bool merge_16 = false;  // d16: write only the half `high_half` of the register
   bool high_half = false;
-  uint64_t lanes = 0;         // lanes written
-  uint32_t lds_address = 0;   // kLds: byte address of lane 0; `dwords` dwords a lane, lanes contiguous
+  uint64_t lanes = 0;  // lanes written
+  uint32_t lds_address =
+      0;  // kLds: byte address of lane 0; `dwords` dwords a lane, lanes contiguous
   uint32_t pc = 0;
   // Set by Push: the order of issue within the wave, and the counters that still have to prove it.
   uint64_t sequence = 0;
@@ -69,19 +70,19 @@ struct Wave {
   // Hot state first.
   uint32_t* vgpr = nullptr;  // [kVgprRows][kLaneStride]
   uint64_t exec = 0;
-  uint64_t full_exec = 0;    // all lanes of this wave size
+  uint64_t full_exec = 0;  // all lanes of this wave size
   uint32_t pc = 0;
-  uint8_t lanes = 64;        // 64 or 32
+  uint8_t lanes = 64;  // 64 or 32
   bool scc = false;
   bool done = false;
-  bool at_barrier = false;   // waits in s_barrier / s_barrier_wait
+  bool at_barrier = false;  // waits in s_barrier / s_barrier_wait
   // Instructions this wave may still run before the engine looks up; exec functions that must stop
   // the wave here (end, barrier) set it to 0.
   int64_t budget = 0;
   uint32_t sgpr[kSgprCount] = {};  // exec is kept in `exec`, not here: use ReadSgpr/WriteSgpr
 
   Workgroup* group = nullptr;
-  Checker* checker = nullptr;  // of the workgroup
+  Checker* checker = nullptr;                        // of the workgroup
   std::vector<std::unique_ptr<InFlight>> in_flight;  // oldest first, all counters
   std::vector<std::unique_ptr<InFlight>> recycled;   // to reuse
   std::array<uint16_t, static_cast<size_t>(Counter::kCount)> pending = {};  // per counter
@@ -93,15 +94,14 @@ struct Wave {
   bool dx10_clamp = true, ieee = true;
   int priority = 0;
   uint32_t index_in_group = 0;
-  uint64_t barrier_phase = 0;    // Workgroup::barrier_phase at this wave's signal
+  uint64_t barrier_phase = 0;  // Workgroup::barrier_phase at this wave's signal
   bool barrier_signalled = false;
+  const Instruction* blocked_at = nullptr;  // the barrier it waits at
   // Private memory: lane l's byte a is scratch[l * Workgroup::scratch_bytes + a].
   uint8_t* scratch = nullptr;
 
   uint32_t* Row(uint32_t reg) { return vgpr + static_cast<size_t>(reg) * kLaneStride; }
-  const uint32_t* Row(uint32_t reg) const {
-    return vgpr + static_cast<size_t>(reg) * kLaneStride;
-  }
+  const uint32_t* Row(uint32_t reg) const { return vgpr + static_cast<size_t>(reg) * kLaneStride; }
   bool AllLanes() const { return exec == full_exec; }
 
   uint32_t ReadSgpr(uint32_t index) const {
@@ -138,7 +138,7 @@ struct Traffic {
 
 struct Workgroup {
   uint32_t id[3] = {0, 0, 0};
-  std::vector<uint8_t> lds;           // its size is the limit of every LDS access
+  std::vector<uint8_t> lds;  // its size is the limit of every LDS access
   std::vector<Wave> waves;
   const Memory* memory = nullptr;
   const Region* regions = nullptr;      // memory->regions(), never empty
@@ -148,11 +148,13 @@ struct Workgroup {
   uint64_t bank_conflicts = 0;
   uint32_t scratch_bytes = 0;  // per lane
   uint64_t code_base = 0;      // address of the loaded code object; its text is at code_base + pc
-  // The barrier: complete when every wave that has not ended has signalled; then the phase advances.
+  // The barrier: complete when every wave that has not ended has signalled; then the phase
+  // advances.
   uint64_t barrier_phase = 0;
   uint32_t barrier_signals = 0;
   Checker* checker = nullptr;
   struct LaunchContext* launch = nullptr;  // private to the engine
+  std::vector<std::string> findings;       // under `collect`
 };
 
 // Stops the run. The engine adds kernel, wave, pc and disassembly.

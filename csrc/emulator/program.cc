@@ -1,0 +1,123 @@
+#include "emulator/program.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "emulator/disassemble.h"
+#include "emulator/launch_context.h"
+#include "emulator/wave.h"
+
+namespace jax_fa::emulator {
+namespace {
+
+// Stands where nothing could be decoded. Text past the end of a function, or data in it, is never
+// reached, so this complains only when it runs.
+void ExecUndecoded(Wave& wave, const Instruction& instruction) {
+  const KernelCode& code = *wave.group->launch->code;
+  Fail(wave, instruction, *code.failures[(instruction.pc - code.begin) / 4]);
+}
+constexpr Opcode kUndecoded = {
+    kEncodingCount, 0, "(undecoded)", OpClass::kNop, ExecUndecoded, 0, 0, {}, 0};
+
+// Empty, or which register lies outside what the kernel has.
+std::string OutsideRegisters(const Instruction& instruction, VgprRows rows) {
+  const auto outside = [&](const Operand& operand) {
+    if (operand.kind != OperandKind::kVgpr) return false;
+    const bool accumulation = operand.index >= 256;
+    const uint32_t first = accumulation ? operand.index - 256u : operand.index;
+    return first + operand.dwords > (accumulation ? rows.accumulation : rows.vector);
+  };
+  for (const Operand* operand : {&instruction.dst, &instruction.sdst, &instruction.src[0],
+                                 &instruction.src[1], &instruction.src[2]}) {
+    if (outside(*operand)) {
+      return "uses " + RegisterName(*operand) + "; the kernel has " + std::to_string(rows.vector) +
+             " VGPRs and " + std::to_string(rows.accumulation) + " AGPRs";
+    }
+  }
+  return instruction.dual ? OutsideRegisters(*instruction.dual, rows) : "";
+}
+
+constexpr uint32_t kMaxTextBytes = 64u << 20;
+
+void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, uint32_t end,
+                 KernelCode* code, std::vector<uint32_t>* starts) {
+  const VgprRows rows = program.AllocatedVgprs(kernel);
+  uint32_t pc = begin;
+  while (pc < end) {
+    // Padded with zeros past the end, so that decoders may look ahead.
+    std::array<uint32_t, 8> words = {};
+    std::memcpy(words.data(), program.image.data() + pc, std::min<size_t>(end - pc, sizeof(words)));
+    Instruction instruction;
+    std::string failure;
+    try {
+      failure = program.isa->decode(words, &code->store, &instruction);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (failure.empty() && (!instruction.exec || !instruction.opcode)) failure = "unknown encoding";
+    if (failure.empty() && pc + instruction.size_bytes > end) {
+      failure = "the text ends within an instruction";
+    }
+    if (failure.empty()) failure = OutsideRegisters(instruction, rows);
+    const uint32_t slot = (pc - code->begin) / 4;
+    if (!failure.empty()) {
+      instruction = Instruction();
+      instruction.exec = ExecUndecoded;
+      instruction.opcode = &kUndecoded;
+      code->failures[slot] =
+          std::make_unique<std::string>(failure + " (" + EncodingWords(words) + ")");
+    }
+    instruction.pc = pc;
+    code->plans[slot] = PlanAccess(instruction, kernel.info.wave_size);
+    code->instructions.push_back(instruction);
+    starts->push_back(slot);
+    pc += instruction.size_bytes;
+  }
+}
+
+}  // namespace
+
+VgprRows Program::AllocatedVgprs(const Kernel& kernel) const {
+  const uint32_t granules = (kernel.descriptor.resource1 & 63) + 1;
+  if (isa->isa == Isa::kGfx950) {
+    // One file for both kinds, in granules of 8; the accumulation part begins at ACCUM_OFFSET.
+    const uint32_t all = granules * 8;
+    const uint32_t vector = std::min({all, ((kernel.descriptor.resource3 & 63) + 1) * 4, 256u});
+    return {vector, std::min(all - vector, 256u)};
+  }
+  return {std::min(granules * (kernel.info.wave_size == 32 ? 8u : 4u), 256u), 0};
+}
+
+const KernelCode& Program::Code(const Kernel& kernel) const {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<KernelCode>& entry = code_[&kernel];
+  if (entry) return *entry;
+
+  auto code = std::make_unique<KernelCode>();
+  uint32_t begin = kernel.text_begin, end = kernel.text_end;
+  for (const auto& [first, last] : functions) {
+    begin = std::min(begin, first);
+    end = std::max(end, last);
+  }
+  if (end - begin > kMaxTextBytes) throw EmulatorError("the text is too large");
+  code->begin = begin;
+  const uint32_t slots = (end - begin) / 4;
+  code->slots.resize(slots);
+  code->plans.resize(slots);
+  code->failures.resize(slots);
+  std::vector<uint32_t> starts;
+  DecodeRange(*this, kernel, kernel.text_begin, kernel.text_end, code.get(), &starts);
+  for (const auto& [first, last] : functions) {
+    DecodeRange(*this, kernel, first, last, code.get(), &starts);
+  }
+  // Pointers once the vector has its final size.
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const Instruction*& slot = code->slots[starts[i]];
+    if (!slot) slot = &code->instructions[i];
+  }
+  entry = std::move(code);
+  return *entry;
+}
+
+}  // namespace jax_fa::emulator

@@ -1,0 +1,38 @@
+// How a defect reaches the caller: with kernel, place and instruction.
+#include <algorithm>
+
+#include "emulator/check.h"
+#include "emulator/disassemble.h"
+#include "emulator/launch_context.h"
+
+namespace jax_fa::emulator {
+namespace {
+
+constexpr size_t kMaxFindings = 100;  // of one workgroup
+
+std::string Place(const Wave& wave, const Instruction& instruction, int lane) {
+  const Workgroup& group = *wave.group;
+  std::string text = "kernel " + group.launch->kernel->info.name + ", workgroup (" +
+                     std::to_string(group.id[0]) + ", " + std::to_string(group.id[1]) + ", " +
+                     std::to_string(group.id[2]) + "), wave " + std::to_string(wave.index_in_group);
+  if (lane >= 0) text += ", lane " + std::to_string(lane);
+  return text + ", pc " + HexText(instruction.pc) + ": " + Disassemble(instruction);
+}
+
+}  // namespace
+
+void Fail(const Wave& wave, const Instruction& instruction, const std::string& what, int lane) {
+  throw EmulatorError(Place(wave, instruction, lane) + ": " + what);
+}
+
+void Report(Wave& wave, const Instruction& instruction, const std::string& what, int lane) {
+  if (!wave.group->launch->options->collect) Fail(wave, instruction, what, lane);
+  std::vector<std::string>& findings = wave.group->findings;
+  if (findings.size() >= kMaxFindings) return;
+  std::string text = Place(wave, instruction, lane) + ": " + what;
+  if (std::find(findings.begin(), findings.end(), text) == findings.end()) {
+    findings.push_back(std::move(text));
+  }
+}
+
+}  // namespace jax_fa::emulator
