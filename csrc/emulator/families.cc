@@ -27,7 +27,7 @@ Rows AllRows() {
   for (std::span<const Opcode> family :
        {SimdValuF32Rows(), SimdValuIntRows(), SimdValuCompareRows(), SimdValuConvertRows(),
         SimdValuF16Rows(), SimdValuWideRows(), SimdValuDotRows(), SimdValuLaneRows(),
-        SimdMatrixRows(), DsRows(), VmemRows(), MubufRows()}) {
+        SimdMatrixRows(), DsRows(), DsLaneRows(), VmemRows(), MubufRows()}) {
     for (const Opcode& row : family) {
       if (!rows.emplace(row.mnemonic, &row).second) {
         throw std::logic_error(std::string("two family rows named ") + row.mnemonic);

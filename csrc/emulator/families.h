@@ -11,7 +11,8 @@
 //   SCRATCH  src[0] 32-bit offset or kNone, src[1] data, src[2] saddr (32-bit SGPR) or kNone
 //   MUBUF    src[0] offset and index VGPRs or kNone, src[1] data, src[2] resource (4 SGPRs),
 //            mem.soffset the scalar offset
-// Atomics return their old value to dst when it is not kNone. LDS-DMA is `mem.lds`, or a row of its own
+// Atomics return their old value to dst when it is not kNone. LDS-DMA is `mem.lds`, or a row of its
+// own
 // ("global_load_lds_dwordx4"), without data.
 #ifndef JAX_FA_EMULATOR_FAMILIES_H_
 #define JAX_FA_EMULATOR_FAMILIES_H_
@@ -31,12 +32,20 @@ enum MemoryFlags : uint32_t {
   kTwoAddresses = 1u << 23,  // DS read2, write2: two 8-bit offsets
 };
 
+// One opcode of a target.
+struct OpcodeName {
+  uint16_t number;
+  const char* mnemonic;
+  const char* row = nullptr;  // the family row, where its name differs from the mnemonic
+};
+
 // The row named `mnemonic` of the host's SIMD level, or null. Encoding and number are not set.
 const Opcode* FamilyRow(std::string_view mnemonic);
 
-std::span<const Opcode> DsRows();     // exec_ds.cc
-std::span<const Opcode> VmemRows();   // exec_vmem.cc
-std::span<const Opcode> MubufRows();  // exec_mubuf.cc
+std::span<const Opcode> DsRows();      // exec_ds.cc
+std::span<const Opcode> DsLaneRows();  // exec_ds_lanes.cc
+std::span<const Opcode> VmemRows();    // exec_vmem.cc
+std::span<const Opcode> MubufRows();   // exec_mubuf.cc
 
 }  // namespace jax_fa::emulator
 

@@ -35,7 +35,8 @@ void ExecWriteLane(Wave& wave, const Instruction& instruction) {
 template <int kRow>
 void ExecPermlaneSwap(Wave& wave, const Instruction& instruction) {
   if (!wave.AllLanes()) {
-    Fail(wave, instruction, "a permlane swap with lanes turned off: what it does is not documented");
+    Fail(wave, instruction,
+         "a permlane swap with lanes turned off: what it does is not documented");
   }
   uint32_t* const dst = wave.Row(instruction.dst.index);
   uint32_t* const src = wave.Row(instruction.src[0].index);
@@ -72,8 +73,8 @@ void ExecBitop3(Wave& wave, const Instruction& instruction) {
     const uint32_t a = in[0][l], b = in[1][l], c = in[2][l];
     const uint32_t without_a = (~b & ~c & minterm[0]) | (~b & c & minterm[1]) |
                                (b & ~c & minterm[2]) | (b & c & minterm[3]);
-    const uint32_t with_a = (~b & ~c & minterm[4]) | (~b & c & minterm[5]) |
-                            (b & ~c & minterm[6]) | (b & c & minterm[7]);
+    const uint32_t with_a = (~b & ~c & minterm[4]) | (~b & c & minterm[5]) | (b & ~c & minterm[6]) |
+                            (b & c & minterm[7]);
     value[l] = (~a & without_a) | (a & with_a);
   }
   BlendRow(wave.Row(instruction.dst.index), value, wave.exec);
@@ -91,7 +92,18 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec, std::array<uint8_t, 3> s
   return row;
 }
 
+void ExecNothing(Wave&, const Instruction&) {}
+constexpr Opcode NopRow(const char* mnemonic) {
+  Opcode row{};
+  row.mnemonic = mnemonic;
+  row.op_class = OpClass::kNop;
+  row.exec = &ExecNothing;
+  return row;
+}
+
 constexpr Opcode kRows[] = {
+    NopRow("v_nop"),
+    NopRow("v_clrexcp"),
     Row("v_readfirstlane_b32", &ExecReadFirstLane, {1, 0, 0}, kCrossLane | kReadsExec),
     Row("v_readlane_b32", &ExecReadLane, {1, 1, 0}, kCrossLane | kIgnoresExec),
     Row("v_writelane_b32", &ExecWriteLane, {1, 1, 0}, kCrossLane | kIgnoresExec | kReadsDst),
