@@ -18,12 +18,13 @@ function(jax_fa_package_folder package out)
   set(Python_EXECUTABLE "${Python_EXECUTABLE}" PARENT_SCOPE)
 endfunction()
 
-# Sets `out` to whether `compiler` makes a program from C++20 with the library's newer headers.
-function(jax_fa_compiles_cxx20 compiler out)
+# Sets `out` to whether `command` makes a program from C++20 with the library's newer headers.
+function(jax_fa_compiles_cxx20 command out)
   set(source "${CMAKE_BINARY_DIR}/host-compiler/probe.cc")
   file(WRITE "${source}" "#include <bit>\n#include <span>\n#include <string>\n"
        "int main(int n, char** v) { return std::span(v, n).size() + std::popcount(0u) == 0; }\n")
-  execute_process(COMMAND "${compiler}" -std=c++20 "${source}" -o "${source}.out"
+  separate_arguments(command UNIX_COMMAND "${command}")
+  execute_process(COMMAND ${command} -std=c++20 "${source}" -o "${source}.out"
                   RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
   if(result EQUAL 0)
     set(${out} TRUE PARENT_SCOPE)
@@ -35,31 +36,46 @@ endfunction()
 # Programs in the build folder that stand for the parts of ziglang, since CMake wants one path each.
 # -mcpu=baseline: zig compiles for the building machine's own CPU otherwise. The cache falls back to
 # the build folder where there is no writable home.
-function(jax_fa_zig_program name arguments)
+function(jax_fa_zig_program name command)
   jax_fa_package_folder(ziglang zig_folder)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/host-compiler/${name}" CONTENT [[#!/bin/sh
 if [ -z "$ZIG_GLOBAL_CACHE_DIR" ] && ! [ -w "${HOME:-/nonexistent}" ]; then
   export ZIG_GLOBAL_CACHE_DIR="@CMAKE_BINARY_DIR@/zig-cache"
 fi
-exec "@zig_folder@/zig" @arguments@ "$@"
+exec "@zig_folder@/zig" @command@ "$@"
 ]] @ONLY)
   file(CHMOD "${CMAKE_BINARY_DIR}/host-compiler/${name}" PERMISSIONS
        OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endfunction()
 
-if(NOT CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX})
-  find_program(JAX_FA_SYSTEM_CXX NAMES c++ g++ clang++)
+if(NOT CMAKE_CXX_COMPILER)
+  # scikit-build-core sets CXX to what Python was built with, on machines without it too, so a CXX
+  # that does not work is no wish of the user's.
   set(usable FALSE)
-  if(JAX_FA_SYSTEM_CXX)
-    jax_fa_compiles_cxx20("${JAX_FA_SYSTEM_CXX}" usable)
+  if(DEFINED ENV{CXX})
+    jax_fa_compiles_cxx20("$ENV{CXX}" usable)  # CMake then takes it from there, arguments and all
   endif()
-  if(usable)
-    set(CMAKE_CXX_COMPILER "${JAX_FA_SYSTEM_CXX}" CACHE FILEPATH "host C++ compiler")
-  else()
+  foreach(name IN ITEMS c++ g++ clang++)
+    if(NOT usable)
+      unset(system_cxx)
+      find_program(system_cxx NAMES ${name} NO_CACHE)
+      if(system_cxx)
+        jax_fa_compiles_cxx20("${system_cxx}" usable)
+        if(usable)
+          set(CMAKE_CXX_COMPILER "${system_cxx}" CACHE FILEPATH "host C++ compiler")
+        endif()
+      endif()
+    endif()
+  endforeach()
+  if(NOT usable)
     message(STATUS "No system compiler for C++20: ziglang compiles the host code too")
-    jax_fa_zig_program(c++ "c++ -mcpu=baseline -fno-sanitize=undefined")
-    jax_fa_zig_program(ar "ar")
-    jax_fa_zig_program(ranlib "ranlib")
+    jax_fa_zig_program(c++ "c++ -mcpu=baseline -fno-sanitize=undefined \${JAX_FA_COMPILE_ONLY:+-c}")
+    jax_fa_zig_program(ar ar)
+    jax_fa_zig_program(ranlib ranlib)
+    set(JAX_FA_HOST_IS_ZIG TRUE CACHE INTERNAL "")
+    # Nothing is to be linked while CMake finds out about the compiler: see jax_fa_zig_library.
+    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+    set(ENV{JAX_FA_COMPILE_ONLY} 1)
     set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/host-compiler/c++" CACHE FILEPATH "host C++ compiler")
     set(CMAKE_AR "${CMAKE_BINARY_DIR}/host-compiler/ar" CACHE FILEPATH "archiver")
     set(CMAKE_RANLIB "${CMAKE_BINARY_DIR}/host-compiler/ranlib" CACHE FILEPATH "archive indexer")
