@@ -4,7 +4,7 @@ namespace jax_fa::emulator {
 namespace {
 
 // clang-format off
-constexpr OpcodeName kVop1[] = {
+constexpr OpcodeName kVop1Names[] = {
     {0, "v_nop"}, {53, "v_clrexcp"}, {1, "v_mov_b32"}, {2, "v_readfirstlane_b32"},
     {3, "v_cvt_i32_f64"}, {4, "v_cvt_f64_i32"}, {5, "v_cvt_f32_i32"}, {6, "v_cvt_f32_u32"},
     {7, "v_cvt_u32_f32"}, {8, "v_cvt_i32_f32"}, {10, "v_cvt_f16_f32"}, {11, "v_cvt_f32_f16"},
@@ -30,7 +30,7 @@ constexpr OpcodeName kVop1[] = {
     {86, "v_cvt_pk_f32_fp8"}, {87, "v_cvt_pk_f32_bf8"}, {88, "v_prng_b32"},
     {89, "v_permlane16_swap_b32"}, {90, "v_permlane32_swap_b32"}, {91, "v_cvt_f32_bf16"},
 };
-constexpr OpcodeName kVop2[] = {
+constexpr OpcodeName kVop2Names[] = {
     {0, "v_cndmask_b32"}, {1, "v_add_f32"}, {2, "v_sub_f32"}, {3, "v_subrev_f32"},
     {4, "v_fmac_f64"}, {5, "v_mul_f32"}, {6, "v_mul_i32_i24"}, {7, "v_mul_hi_i32_i24"},
     {8, "v_mul_u32_u24"}, {9, "v_mul_hi_u32_u24"}, {10, "v_min_f32"}, {11, "v_max_f32"},
@@ -48,7 +48,7 @@ constexpr OpcodeName kVop2[] = {
     {57, "v_dot4c_i32_i8"}, {58, "v_dot8c_i32_i4"}, {59, "v_fmac_f32"}, {60, "v_pk_fmac_f16"},
     {61, "v_xnor_b32"},
 };
-constexpr OpcodeName kVopc[] = {
+constexpr OpcodeName kVopcNames[] = {
     {16, "v_cmp_class_f32"}, {17, "v_cmpx_class_f32"}, {18, "v_cmp_class_f64"},
     {19, "v_cmpx_class_f64"}, {20, "v_cmp_class_f16"}, {21, "v_cmpx_class_f16"},
     {32, "v_cmp_f_f16"}, {33, "v_cmp_lt_f16"}, {34, "v_cmp_eq_f16"}, {35, "v_cmp_le_f16"},
@@ -101,7 +101,7 @@ constexpr OpcodeName kVopc[] = {
     {250, "v_cmpx_eq_u64"}, {251, "v_cmpx_le_u64"}, {252, "v_cmpx_gt_u64"}, {253, "v_cmpx_ne_u64"},
     {254, "v_cmpx_ge_u64"}, {255, "v_cmpx_t_u64"},
 };
-constexpr OpcodeName kVop3[] = {
+constexpr OpcodeName kVop3Names[] = {
     {450, "v_mad_i32_i24"}, {451, "v_mad_u32_u24"}, {452, "v_cubeid_f32"}, {453, "v_cubesc_f32"},
     {454, "v_cubetc_f32"}, {455, "v_cubema_f32"}, {456, "v_bfe_u32"}, {457, "v_bfe_i32"},
     {458, "v_bfi_b32"}, {459, "v_fma_f32"}, {460, "v_fma_f64"}, {461, "v_lerp_u8"},
@@ -161,7 +161,7 @@ constexpr OpcodeName kVop3[] = {
     {678, "v_cvt_sr_f16_f32"}, {679, "v_cvt_sr_bf16_f32"}, {680, "v_minimum3_f32"},
     {681, "v_maximum3_f32"},
 };
-constexpr OpcodeName kVop3p[] = {
+constexpr OpcodeName kVop3pNames[] = {
     {0, "v_pk_mad_i16"}, {1, "v_pk_mul_lo_u16"}, {2, "v_pk_add_i16"}, {3, "v_pk_sub_i16"},
     {4, "v_pk_lshlrev_b16"}, {5, "v_pk_lshrrev_b16"}, {6, "v_pk_ashrrev_i16"}, {7, "v_pk_max_i16"},
     {8, "v_pk_min_i16"}, {9, "v_pk_mad_u16"}, {10, "v_pk_add_u16"}, {11, "v_pk_sub_u16"},
@@ -206,7 +206,7 @@ constexpr OpcodeName kVop3p[] = {
     {124, "v_smfmac_f32_32x32x32_bf8_bf8"}, {125, "v_smfmac_f32_32x32x32_bf8_fp8"},
     {126, "v_smfmac_f32_32x32x32_fp8_bf8"}, {127, "v_smfmac_f32_32x32x32_fp8_fp8"},
 };
-constexpr OpcodeName kDs[] = {
+constexpr OpcodeName kDsNames[] = {
     {0, "ds_add_u32"}, {1, "ds_sub_u32"}, {2, "ds_rsub_u32"}, {3, "ds_inc_u32"}, {4, "ds_dec_u32"},
     {5, "ds_min_i32"}, {6, "ds_max_i32"}, {7, "ds_min_u32"}, {8, "ds_max_u32"}, {9, "ds_and_b32"},
     {10, "ds_or_b32"}, {11, "ds_xor_b32"}, {12, "ds_mskor_b32"}, {13, "ds_write_b32"},
@@ -243,7 +243,7 @@ constexpr OpcodeName kDs[] = {
     {225, "ds_read_b96_tr_b6"}, {226, "ds_read_b64_tr_b8"}, {227, "ds_read_b64_tr_b16"},
     {254, "ds_read_b96"}, {255, "ds_read_b128"},
 };
-constexpr OpcodeName kGlobal[] = {
+constexpr OpcodeName kGlobalNames[] = {
     {16, "load_ubyte"}, {17, "load_sbyte"}, {18, "load_ushort"}, {19, "load_sshort"},
     {20, "load_dword"}, {21, "load_dwordx2"}, {22, "load_dwordx3"}, {23, "load_dwordx4"},
     {24, "store_byte"}, {25, "store_byte_d16_hi"}, {26, "store_short"}, {27, "store_short_d16_hi"},
@@ -263,7 +263,7 @@ constexpr OpcodeName kGlobal[] = {
     {107, "atomic_inc_x2"}, {108, "atomic_dec_x2"}, {125, "load_lds_dwordx4"},
     {126, "load_lds_dwordx3"},
 };
-constexpr OpcodeName kMubuf[] = {
+constexpr OpcodeName kMubufNames[] = {
     {40, "buffer_wbl2"}, {41, "buffer_inv"}, {0, "buffer_load_format_x"},
     {1, "buffer_load_format_xy"}, {2, "buffer_load_format_xyz"}, {3, "buffer_load_format_xyzw"},
     {4, "buffer_store_format_x"}, {5, "buffer_store_format_xy"}, {6, "buffer_store_format_xyz"},
@@ -292,7 +292,7 @@ constexpr OpcodeName kMubuf[] = {
     {103, "buffer_atomic_umax_x2"}, {104, "buffer_atomic_and_x2"}, {105, "buffer_atomic_or_x2"},
     {106, "buffer_atomic_xor_x2"}, {107, "buffer_atomic_inc_x2"}, {108, "buffer_atomic_dec_x2"},
 };
-constexpr OpcodeName kMtbuf[] = {
+constexpr OpcodeName kMtbufNames[] = {
     {0, "tbuffer_load_format_x"}, {1, "tbuffer_load_format_xy"}, {2, "tbuffer_load_format_xyz"},
     {3, "tbuffer_load_format_xyzw"}, {4, "tbuffer_store_format_x"}, {5, "tbuffer_store_format_xy"},
     {6, "tbuffer_store_format_xyz"}, {7, "tbuffer_store_format_xyzw"},
@@ -305,14 +305,14 @@ constexpr OpcodeName kMtbuf[] = {
 
 }  // namespace
 
-std::span<const OpcodeName> Gfx950Vop1Names() { return kVop1; }
-std::span<const OpcodeName> Gfx950Vop2Names() { return kVop2; }
-std::span<const OpcodeName> Gfx950VopcNames() { return kVopc; }
-std::span<const OpcodeName> Gfx950Vop3Names() { return kVop3; }
-std::span<const OpcodeName> Gfx950Vop3pNames() { return kVop3p; }
-std::span<const OpcodeName> Gfx950DsNames() { return kDs; }
-std::span<const OpcodeName> Gfx950GlobalNames() { return kGlobal; }
-std::span<const OpcodeName> Gfx950MubufNames() { return kMubuf; }
-std::span<const OpcodeName> Gfx950MtbufNames() { return kMtbuf; }
+std::span<const OpcodeName> Gfx950Vop1Names() { return kVop1Names; }
+std::span<const OpcodeName> Gfx950Vop2Names() { return kVop2Names; }
+std::span<const OpcodeName> Gfx950VopcNames() { return kVopcNames; }
+std::span<const OpcodeName> Gfx950Vop3Names() { return kVop3Names; }
+std::span<const OpcodeName> Gfx950Vop3pNames() { return kVop3pNames; }
+std::span<const OpcodeName> Gfx950DsNames() { return kDsNames; }
+std::span<const OpcodeName> Gfx950GlobalNames() { return kGlobalNames; }
+std::span<const OpcodeName> Gfx950MubufNames() { return kMubufNames; }
+std::span<const OpcodeName> Gfx950MtbufNames() { return kMtbufNames; }
 
 }  // namespace jax_fa::emulator
