@@ -24,3 +24,46 @@ def hip_flash(
 
     The path of a custom call below its handler. Every operand lies at ``address``.
     """
+
+class EmulatorError(RuntimeError):
+    """An emulated launch was wrong and has stopped: says where and what."""
+
+class EmulatorCode:
+    """A loaded code object, behind ``jax_fa.emulator.CodeObject``."""
+
+    @staticmethod
+    def parse(elf: bytes) -> EmulatorCode: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def kernels(self) -> dict[str, dict[str, Any]]: ...
+    def launch(
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        kernarg: bytes,
+        buffers: list[tuple[str, int, int]],
+        lds_bytes: int,
+        schedule: str,
+        seed: int,
+        checks: bool,
+        collect: bool,
+        threads: int,
+        max_instructions_per_wave: int,
+    ) -> dict[str, Any]: ...
+
+class EmulatorRecorder:
+    """Collects emulated launches of the process until stopped."""
+
+    def __init__(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def launches(self) -> list[dict[str, Any]]: ...
+
+def emulator_settings() -> dict[str, Any]:
+    """How emulated custom calls run: schedule, seed, checks, collect, threads."""
+
+def set_emulator_settings(
+    schedule: str, seed: int, checks: bool, collect: bool, threads: int
+) -> None: ...

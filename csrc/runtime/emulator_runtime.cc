@@ -87,6 +87,7 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   options.schedule = settings.schedule;
   options.seed = settings.seed;
   options.checks = settings.checks;
+  options.collect = settings.collect;
   options.threads = settings.threads;
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
 

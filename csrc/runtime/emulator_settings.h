@@ -16,8 +16,9 @@ namespace jax_fa {
 struct EmulatorSettings {
   emulator::Schedule schedule = emulator::Schedule::kRoundRobin;
   uint64_t seed = 0;
-  bool checks = true;
-  int threads = 0;  // 0: one per core
+  bool checks = false;   // costs time: tests switch it on
+  bool collect = false;  // findings are recorded instead of raised
+  int threads = 0;       // 0: one per core
 };
 
 EmulatorSettings GetEmulatorSettings();

@@ -1,0 +1,203 @@
+// The emulator in jax_fa._native: addresses and plain values only; jax_fa/emulator.py makes them
+// pleasant.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "emulator/emulator.h"
+#include "emulator/program.h"
+#include "runtime/emulator_settings.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace jax_fa::emulator {
+namespace {
+
+constexpr std::array<std::pair<const char*, Schedule>, 4> kSchedules = {{
+    {"round_robin", Schedule::kRoundRobin},
+    {"run_to_barrier", Schedule::kRunToBarrier},
+    {"reverse", Schedule::kReverse},
+    {"random", Schedule::kRandom},
+}};
+
+Schedule ParseSchedule(const std::string& name) {
+  for (const auto& [known, schedule] : kSchedules) {
+    if (name == known) return schedule;
+  }
+  throw nb::value_error(
+      ("schedule must be round_robin, run_to_barrier, reverse or random; got '" + name + "'")
+          .c_str());
+}
+const char* ScheduleName(Schedule schedule) {
+  return kSchedules[static_cast<size_t>(schedule)].first;
+}
+
+nb::dict KernelDict(const Kernel& kernel) {
+  const KernelInfo& info = kernel.info;
+  nb::list arguments;
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (argument.hidden()) continue;
+    arguments.append(nb::make_tuple(argument.name, argument.kind, argument.offset, argument.bytes));
+  }
+  nb::dict dict;
+  dict["vgprs"] = info.vgprs;
+  dict["agprs"] = info.agprs;
+  dict["sgprs"] = info.sgprs;
+  dict["vgpr_spills"] = info.vgpr_spills;
+  dict["sgpr_spills"] = info.sgpr_spills;
+  dict["scratch_bytes"] = info.scratch_bytes;
+  dict["lds_bytes"] = info.lds_bytes;
+  dict["kernarg_bytes"] = info.kernarg_bytes;
+  dict["wave_size"] = info.wave_size;
+  dict["max_workgroup_size"] = info.max_workgroup_size;
+  dict["arguments"] = arguments;
+  return dict;
+}
+
+nb::dict Kernels(const CodeObject& code) {
+  nb::dict kernels;
+  for (const auto& [name, kernel] : code.program().kernels) {
+    kernels[name.c_str()] = KernelDict(kernel);
+  }
+  return kernels;
+}
+
+nb::dict CountDict(const std::map<std::string, uint64_t>& counts) {
+  nb::dict dict;
+  for (const auto& [name, count] : counts) dict[name.c_str()] = count;
+  return dict;
+}
+nb::dict ReadWritten(uint64_t read, uint64_t written) {
+  nb::dict dict;
+  dict["read"] = read;
+  dict["written"] = written;
+  return dict;
+}
+
+nb::dict ResultDict(const LaunchResult& result) {
+  nb::dict counts, bytes, operands, dict;
+  counts["class"] = CountDict(result.class_counts);
+  counts["mnemonic"] = CountDict(result.mnemonic_counts);
+  uint64_t read = 0, written = 0;
+  for (const LaunchResult::Bytes& buffer : result.buffer_bytes) {
+    operands[buffer.name.c_str()] = ReadWritten(buffer.read, buffer.written);
+    read += buffer.read;
+    written += buffer.written;
+  }
+  bytes["global"] = ReadWritten(read, written);
+  bytes["lds"] = ReadWritten(result.lds_read_bytes, result.lds_written_bytes);
+  bytes["operands"] = operands;
+  dict["counts"] = counts;
+  dict["bytes"] = bytes;
+  dict["bank_conflicts"] = result.bank_conflicts;
+  dict["findings"] = result.findings;
+  dict["wave_instructions"] = result.wave_instructions;
+  return dict;
+}
+
+// Asked on the calling thread, which holds no GIL while a kernel runs.
+bool Interrupted() {
+  const nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+// (name, address, bytes)
+using PyBuffer = std::tuple<std::string, uintptr_t, size_t>;
+
+nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
+                   const std::array<uint32_t, 3>& grid, const std::array<uint32_t, 3>& block,
+                   const nb::bytes& kernarg, const std::vector<PyBuffer>& buffers,
+                   uint32_t lds_bytes, const std::string& schedule, uint64_t seed, bool checks,
+                   bool collect, int threads, uint64_t max_instructions_per_wave) {
+  std::vector<Allocation> allocations;
+  for (const auto& [name, address, bytes] : buffers) {
+    allocations.push_back({name, reinterpret_cast<void*>(address), bytes, true, 0});
+  }
+  LaunchOptions options;
+  options.schedule = ParseSchedule(schedule);
+  options.seed = seed;
+  options.checks = checks;
+  options.collect = collect;
+  options.threads = threads;
+  options.dynamic_lds_bytes = lds_bytes;
+  options.max_instructions_per_wave = max_instructions_per_wave;
+  options.interrupted = Interrupted;
+  const auto* arguments = static_cast<const std::byte*>(kernarg.data());
+  const std::span<const std::byte> argument_span(arguments, kernarg.size());
+
+  LaunchResult result;
+  try {
+    const nb::gil_scoped_release release;
+    result = Launch(code, kernel, grid, block, argument_span, allocations, options);
+  } catch (const EmulatorError&) {
+    if (PyErr_Occurred()) throw nb::python_error();  // KeyboardInterrupt
+    throw;
+  }
+  return ResultDict(result);
+}
+
+nb::dict SettingsDict() {
+  const EmulatorSettings settings = GetEmulatorSettings();
+  nb::dict dict;
+  dict["schedule"] = ScheduleName(settings.schedule);
+  dict["seed"] = settings.seed;
+  dict["checks"] = settings.checks;
+  dict["collect"] = settings.collect;
+  dict["threads"] = settings.threads;
+  return dict;
+}
+
+void SetSettings(const std::string& schedule, uint64_t seed, bool checks, bool collect,
+                 int threads) {
+  SetEmulatorSettings({ParseSchedule(schedule), seed, checks, collect, threads});
+}
+
+nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
+  nb::list launches;
+  for (const auto& launch : recorder.launches()) {
+    nb::dict dict = ResultDict(launch->result);
+    dict["target"] = launch->target;
+    dict["kernel"] = launch->kernel;
+    dict["grid"] = nb::make_tuple(launch->grid[0], launch->grid[1], launch->grid[2]);
+    dict["block"] = nb::make_tuple(launch->block[0], launch->block[1], launch->block[2]);
+    dict["seconds"] = launch->seconds;
+    launches.append(dict);
+  }
+  return launches;
+}
+
+}  // namespace
+}  // namespace jax_fa::emulator
+
+void BindEmulator(nb::module_& module) {
+  using namespace jax_fa::emulator;
+  nb::exception<EmulatorError>(module, "EmulatorError", PyExc_RuntimeError);
+  nb::class_<CodeObject>(module, "EmulatorCode")
+      .def_static(
+          "parse",
+          [](const nb::bytes& elf) {
+            return CodeObject::Parse({static_cast<const std::byte*>(elf.data()), elf.size()});
+          },
+          "elf"_a)
+      .def_prop_ro("target", [](const CodeObject& code) { return code.target(); })
+      .def_prop_ro("kernels", &Kernels)
+      .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
+           "lds_bytes"_a, "schedule"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
+           "max_instructions_per_wave"_a);
+  nb::class_<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")
+      .def(nb::init<>())
+      .def("stop", &jax_fa::EmulatorRecorder::Stop)
+      .def_prop_ro("launches", &RecordedLaunches);
+  module.def("emulator_settings", &SettingsDict);
+  module.def("set_emulator_settings", &SetSettings, "schedule"_a, "seed"_a, "checks"_a, "collect"_a,
+             "threads"_a);
+}

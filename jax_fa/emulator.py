@@ -1,0 +1,365 @@
+"""Runs gfx950 and gfx1201 code objects on any CPU, instruction by instruction.
+
+The emulator is harder on a kernel than the chip is. Results of loads arrive only when a wait
+proves them there; with ``checks`` it reports registers and LDS that are read before they are
+written or while their load is under way, LDS races, and barriers that some waves miss; and in any
+case it stops at an access outside the arrays that were passed, and at an instruction that it does
+not know.
+
+>>> code = CodeObject("kernel.co")
+>>> launch = code.launch("scale", grid=4, block=256, args=[x, np.float32(2), x.size])
+>>> launch.counts["class"]["valu"]
+
+``configure`` and ``record`` govern and observe the emulated custom calls of jit-compiled functions
+(``implementation="gfx950"`` on a machine without that GPU).
+"""
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from jax_fa import _native
+
+EmulatorError = _native.EmulatorError
+
+Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
+Checks = bool | Literal["collect"]
+
+_MAX_INSTRUCTIONS_PER_WAVE = 4_000_000_000
+
+__all__ = [
+    "CodeObject",
+    "EmulatorError",
+    "Kernel",
+    "Launch",
+    "configure",
+    "record",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """What a code object says of one of its kernels.
+
+    Attributes:
+      vgprs, agprs, sgprs: registers of a wave (on gfx950 ``vgprs`` counts AGPRs too).
+      vgpr_spills, sgpr_spills: registers that the compiler could not keep.
+      scratch_bytes: private memory of a lane.
+      lds_bytes: static LDS of a workgroup.
+      kernarg_bytes: the kernel arguments, hidden ones included.
+      wave_size: lanes of a wave.
+      max_workgroup_size: lanes of a workgroup, at most.
+      arguments: (name, kind, offset, bytes) of each argument that the caller gives.
+    """
+
+    vgprs: int
+    agprs: int
+    sgprs: int
+    vgpr_spills: int
+    sgpr_spills: int
+    scratch_bytes: int
+    lds_bytes: int
+    kernarg_bytes: int
+    wave_size: int
+    max_workgroup_size: int
+    arguments: tuple[tuple[str, str, int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """What one emulated launch did.
+
+    Attributes:
+      target, kernel: "gfx950" or "gfx1201", and the kernel's name.
+      grid, block: workgroups, and lanes of a workgroup, along x, y and z.
+      counts: ``{"class": {...}, "mnemonic": {...}}``; each executed wave instruction counts once in
+        each of the two.
+      bytes: ``{"global": {"read", "written"}, "lds": {...}, "operands": {name: {...}}}``, as
+        requested by the lanes.
+      bank_conflicts: LDS cycles lost to bank conflicts.
+      findings: what the checks found, under ``checks="collect"``.
+      wave_instructions: executed wave instructions.
+      seconds: time the emulation took, of launches seen by ``record``.
+      cycles, matrix_busy, useful_busy: modelled; None without ``timing``.
+    """
+
+    target: str
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    counts: dict[str, dict[str, int]]
+    bytes: dict[str, dict[str, Any]]
+    bank_conflicts: int
+    findings: list[str]
+    wave_instructions: int
+    seconds: float | None = None
+    cycles: float | None = None
+    matrix_busy: float | None = None
+    useful_busy: float | None = None
+
+
+class CodeObject:
+    """A loaded ELF code object (version 4 to 6) of gfx950 or gfx1201.
+
+    Args:
+      source: a path, or the ELF's bytes.
+
+    Raises:
+      EmulatorError: it is damaged, or of another processor.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | bytes):
+        elf = bytes(source) if isinstance(source, bytes | bytearray) else Path(source).read_bytes()
+        self._code = _native.EmulatorCode.parse(elf)
+        self._kernels = {
+            name: Kernel(**{**fields, "arguments": tuple(fields["arguments"])})
+            for name, fields in self._code.kernels.items()
+        }
+
+    @property
+    def target(self) -> str:
+        """The processor: "gfx950" or "gfx1201"."""
+        return self._code.target
+
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """Its kernels by name."""
+        return MappingProxyType(self._kernels)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] | None = None,
+        *,
+        kernarg: bytes | None = None,
+        buffers: Sequence[np.ndarray] = (),
+        lds_bytes: int = 0,
+        schedule: Schedule = "round_robin",
+        seed: int = 0,
+        checks: Checks = True,
+        timing: bool = False,
+        useful_flops: float | None = None,
+        threads: int | None = None,
+        max_instructions_per_wave: int = _MAX_INSTRUCTIONS_PER_WAVE,
+    ) -> Launch:
+        """Runs a kernel to its end. The result does not depend on ``threads``.
+
+        Args:
+          kernel: name of the kernel.
+          grid: workgroups, one number or up to three.
+          block: lanes of a workgroup, likewise.
+          args: one value per kernel argument. A numpy array is passed by address, may be accessed
+            within its bounds only, and is written in place; None is a null pointer; numbers are
+            packed to the argument's size; bytes are a structure passed by value.
+          kernarg: instead of ``args``, the raw argument segment.
+          buffers: further arrays that the kernel may access, by addresses in ``kernarg`` or in a
+            structure.
+          lds_bytes: dynamic LDS beside the kernel's own.
+          schedule: which wave of a workgroup runs when: turns ("round_robin", and "reverse" from
+            the last wave on), each wave up to its next barrier ("run_to_barrier"), or turns of
+            random waves and lengths ("random").
+          seed: where "random" starts from.
+          checks: True raises at the first finding, "collect" lists them in the result, False looks
+            for none.
+          timing: not available yet.
+          useful_flops: floating-point operations that the case needs, for ``useful_busy``.
+          threads: host threads; None is one per core.
+          max_instructions_per_wave: stops endless loops.
+
+        Raises:
+          EmulatorError: a finding, an access outside the arrays, an unknown instruction, a wrong
+            launch; says kernel, wave, lane, program counter and instruction.
+          TypeError, ValueError: an argument that cannot be passed.
+        """
+        if timing or useful_flops is not None:
+            raise NotImplementedError(
+                "timing=True and useful_flops= need the timing model, which this version does not "
+                "have; launch without them"
+            )
+        described = self._kernels.get(kernel)
+        if described is None:
+            raise EmulatorError(
+                f"no kernel {kernel!r} in this code object; it has {', '.join(self._kernels)}"
+            )
+        named = [(f"buffers[{i}]", array) for i, array in enumerate(buffers)]
+        if (args is None) == (kernarg is None):
+            raise TypeError("launch takes either args= or kernarg=")
+        if args is not None:
+            kernarg, arrays = _pack(kernel, described, args)
+            named = arrays + named
+        assert kernarg is not None
+        shape = _triple(grid, "grid"), _triple(block, "block")
+        result = self._code.launch(
+            kernel,
+            *shape,
+            kernarg=bytes(kernarg),
+            buffers=[(name, *_address(name, array)) for name, array in named],
+            lds_bytes=lds_bytes,
+            schedule=schedule,
+            seed=seed,
+            checks=bool(checks),
+            collect=checks == "collect",
+            threads=_thread_count(threads),
+            max_instructions_per_wave=max_instructions_per_wave,
+        )
+        return Launch(target=self.target, kernel=kernel, grid=shape[0], block=shape[1], **result)
+
+
+@contextlib.contextmanager
+def configure(
+    *,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+    checks: Checks | None = None,
+    threads: int | None = None,
+) -> Iterator[None]:
+    """Sets how emulated custom calls run while it lasts; what is None stays as it is.
+
+    The settings belong to the process, not to the thread, and a call takes those in force when it
+    executes: under asynchronous dispatch, wait for results (``jax.block_until_ready``) within the
+    context. The start is ``schedule="round_robin"``, one thread per core and ``checks=False``
+    (unlike ``CodeObject.launch``: model code wants the speed; tests switch checks on here).
+
+    A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
+    error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
+    """
+    before = _native.emulator_settings()
+    wanted = dict(before)
+    if schedule is not None:
+        wanted["schedule"] = schedule
+    if seed is not None:
+        wanted["seed"] = seed
+    if checks is not None:
+        wanted["checks"], wanted["collect"] = bool(checks), checks == "collect"
+    if threads is not None:
+        wanted["threads"] = _thread_count(threads)
+    _native.set_emulator_settings(**wanted)
+    try:
+        yield
+    finally:
+        _native.set_emulator_settings(**before)
+
+
+class _Launches(Sequence[Launch]):
+    """The launches seen so far, in the order in which they ended."""
+
+    def __init__(self, recorder: Any):
+        self._recorder = recorder
+
+    def _all(self) -> list[Launch]:
+        return [Launch(**fields) for fields in self._recorder.launches]
+
+    def __len__(self) -> int:
+        return len(self._recorder.launches)
+
+    @overload
+    def __getitem__(self, index: int) -> Launch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Launch]: ...
+    def __getitem__(self, index: int | slice) -> Launch | list[Launch]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[Launch]:
+        return iter(self._all())
+
+
+@contextlib.contextmanager
+def record() -> Iterator[Sequence[Launch]]:
+    """Yields the sequence of launches that emulated custom calls of this process make meanwhile.
+
+    It grows as calls end, and keeps what it has after the context. Under asynchronous dispatch,
+    wait for results within the context.
+    """
+    recorder = _native.EmulatorRecorder()
+    try:
+        yield _Launches(recorder)
+    finally:
+        recorder.stop()
+
+
+def _triple(extent: int | Sequence[int], name: str) -> tuple[int, int, int]:
+    parts = [extent] if isinstance(extent, int | np.integer) else list(extent)
+    if not 1 <= len(parts) <= 3 or any(part < 1 for part in parts):
+        raise ValueError(f"{name} must be one to three positive numbers; got {extent!r}")
+    x, y, z = (int(part) for part in parts + [1] * (3 - len(parts)))
+    return x, y, z
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is None:
+        return 0
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, or None for one per core; got {threads}")
+    return threads
+
+
+def _address(name: str, array: Any) -> tuple[int, int]:
+    """Address and bytes of an array that a kernel may read and write."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} must be a numpy array; got {type(array).__name__}")
+    if not array.flags.c_contiguous:
+        raise ValueError(
+            f"{name} must be contiguous, since it is passed by address; got strides "
+            f"{array.strides} for shape {array.shape}. Pass np.ascontiguousarray(...)"
+        )
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only; a kernel may write to it. Pass a copy (np.array)")
+    return array.ctypes.data, array.nbytes
+
+
+def _pack(
+    kernel: str, described: Kernel, args: Sequence[Any]
+) -> tuple[bytes, list[tuple[str, np.ndarray]]]:
+    """The argument segment, and the arrays that it holds addresses of."""
+    if len(args) != len(described.arguments):
+        names = ", ".join(name or kind for name, kind, _, _ in described.arguments)
+        raise ValueError(
+            f"kernel {kernel} takes {len(described.arguments)} arguments ({names}); got {len(args)}"
+        )
+    end = max((offset + size for _, _, offset, size in described.arguments), default=0)
+    segment = bytearray(end)
+    arrays = []
+    for place, (value, (name, _, offset, size)) in enumerate(
+        zip(args, described.arguments, strict=True)
+    ):
+        label = name or f"args[{place}]"
+        if isinstance(value, np.ndarray):
+            arrays.append((label, value))
+            value = _address(label, value)[0]
+        segment[offset : offset + size] = _pack_scalar(label, value, size)
+    return bytes(segment), arrays
+
+
+_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
+
+
+def _pack_scalar(label: str, value: Any, size: int) -> bytes:
+    if value is None:
+        packed = bytes(size)
+    elif isinstance(value, bytes | bytearray):
+        packed = bytes(value)
+    elif isinstance(value, np.generic):
+        packed = value.tobytes()
+    elif isinstance(value, int):
+        signed = value < 0
+        bits = size * 8
+        if not -(1 << (bits - 1)) <= value < 1 << bits:
+            raise ValueError(f"{label} does not fit its {size} bytes; got {value}")
+        packed = value.to_bytes(size, "little", signed=signed)
+    elif isinstance(value, float) and size in _FLOATS:
+        packed = _FLOATS[size](value).tobytes()
+    else:
+        raise TypeError(
+            f"{label} must be a numpy array, a number, bytes or None; got {type(value).__name__}"
+        )
+    if len(packed) != size:
+        raise ValueError(f"{label} takes {size} bytes; got {len(packed)}")
+    return packed
