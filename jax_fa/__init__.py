@@ -1,12 +1,13 @@
 """Attention for JAX on AMD GPUs.
 
-``flash_attention`` and ``merge_attention`` compose under jit, grad and vmap; ``reference`` holds
-their plain jnp oracles, ``emulator`` runs the shipped gfx950 and gfx1201 code objects on any CPU.
+``flash_attention`` and ``merge_attention`` compose under jit, grad and vmap, and
+``nn.dot_product_attention`` is jax.nn's function in their terms; ``reference`` holds plain jnp
+oracles, ``emulator`` runs the shipped gfx950 and gfx1201 code objects on any CPU.
 """
 
 from importlib.metadata import version as _version
 
-from jax_fa import _registry, reference
+from jax_fa import _registry, nn, reference
 from jax_fa._page_cache import append_to_pages
 from jax_fa._segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
 from jax_fa.attention import flash_attention
@@ -21,6 +22,7 @@ __all__ = [
     "cu_seqlens_to_segment_ids",
     "flash_attention",
     "merge_attention",
+    "nn",
     "reference",
     "segment_ids_to_cu_seqlens",
 ]

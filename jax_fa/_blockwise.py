@@ -1,7 +1,7 @@
 """Attention in O(S) memory, in jnp alone: implementation="xla", forward and backward.
 
 A loop over work items (_rows.py) holds a loop over key blocks, with the online softmax between
-them. Loop bounds follow the rows' key interval, so blocks that no row of the item sees cost nothing.
+them. Loop bounds follow the rows' key interval: blocks that no row of the item sees cost nothing.
 
 The scores of an item and a key block are laid out [K, rows * G, keys]: key heads first, since
 that is what both matrix products batch over; G query heads share a key head.
@@ -33,9 +33,11 @@ class _Scale(NamedTuple):
     soft_cap: float
 
     @classmethod
-    def of(cls, spec: AttentionSpec) -> _Scale:
+    def of(cls, spec: AttentionSpec, biased: bool) -> _Scale:
         if spec.soft_cap:
             return cls(spec.scale / spec.soft_cap, 1.0, spec.soft_cap)
+        if biased:  # the bias adds to the logit
+            return cls(spec.scale, 1.0, 0.0)
         return cls(float((spec.scale > 0) - (spec.scale < 0)), abs(spec.scale) or 1.0, 0.0)
 
 
@@ -99,9 +101,11 @@ class _Problem(NamedTuple):
     block_k: int
 
     @classmethod
-    def of(cls, spec: AttentionSpec, query: jax.Array, key: jax.Array) -> _Problem:
+    def of(
+        cls, spec: AttentionSpec, query: jax.Array, key: jax.Array, bias: jax.Array | None
+    ) -> _Problem:
         block_q, block_k = min(BLOCK_Q, query.shape[0]), min(BLOCK_K, key.shape[0])
-        return cls(spec, _Scale.of(spec), block_q, block_k)
+        return cls(spec, _Scale.of(spec, bias is not None), block_q, block_k)
 
     def rows(self, query: jax.Array, item: Items) -> tuple[_Block, jax.Array, jax.Array, Any]:
         """The item's block of rows, their key intervals [block_q], and its range of key blocks."""
@@ -128,26 +132,62 @@ class _Problem(NamedTuple):
 
         return block, load(key), load(value), seen
 
-    def scores(self, query: jax.Array, key: jax.Array, seen: jax.Array) -> jax.Array:
-        """Scores [K, rows * G, keys] before the magnitude; -inf where unseen."""
+    def scores(
+        self, query: jax.Array, key: jax.Array, seen: jax.Array, bias: jax.Array | None
+    ) -> jax.Array:
+        """Scores [K, rows * G, keys] before the magnitude; -inf where unseen.
+
+        bias: [rows, N or 1, keys], each of rows and keys may be 1 too.
+        """
         scores = _dot(query, key, (2, 2)) * self.scale.query_factor
         if self.scale.soft_cap:
             scores = self.scale.soft_cap * jnp.tanh(scores)
         rows, keys = seen.shape
         group = scores.shape[1] // rows
         spread = jnp.broadcast_to(seen[:, None], (rows, group, keys)).reshape(rows * group, keys)
+        if bias is not None:
+            whole = jnp.broadcast_to(bias, (rows, group * scores.shape[0], bias.shape[2]))
+            whole = _grouped(whole, scores.shape[0]).astype(scores.dtype)
+            spread = spread & ~jnp.isneginf(whole)
+            scores = scores + whole
         return jnp.where(spread, scores, -jnp.inf)
 
 
+def _take_bias(bias: jax.Array | None, rows: _Block, keys: _Block) -> jax.Array | None:
+    """The part [rows, Nb, keys] of a bias [Tb, Nb, Sb]; a dimension of 1 stands for all."""
+    for axis, block in ((0, rows), (2, keys)):
+        if bias is not None and bias.shape[axis] != 1:
+            bias = lax.dynamic_slice_in_dim(bias, block.start, block.index.shape[0], axis)
+    return bias
+
+
+def _add_to_bias(d_bias: jax.Array, block: jax.Array, rows: _Block, keys: _Block) -> jax.Array:
+    """Adds [rows, N, keys] to d_bias [Tb, Nb, Sb], summed over what the bias shares."""
+    shared = [axis for axis, size in enumerate(d_bias.shape) if size == 1]
+    block = jnp.sum(block, axis=shared, keepdims=True)
+    start = [0 if 0 in shared else rows.start, 0, 0 if 2 in shared else keys.start]
+    old = lax.dynamic_slice(d_bias, start, block.shape)
+    return lax.dynamic_update_slice(d_bias, old + block, start)
+
+
 def forward(
-    spec: AttentionSpec, query: jax.Array, key: jax.Array, value: jax.Array, items: Items
+    spec: AttentionSpec,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    items: Items,
+    bias: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """Attention of flat operands.
 
     Args:
       spec: the options.
-      query: [R, N, H]; key: [C, K, H]; value: [C, K, Hv].
+      query: [R, N, H].
+      key: [C, K, H].
+      value: [C, K, Hv].
       items: which rows see which keys; rows of no item are 0 / -inf.
+      bias: added to the logits of rows and keys that are one sequence: [R, N, C], each of which
+        may be 1; -inf hides a key.
 
     Returns:
       out [R, N, Hv] in the query's dtype, lse [R, N] in float32 (float64 for float64).
@@ -158,7 +198,7 @@ def forward(
     lse = full((r, n), -jnp.inf, wide, query)
     if 0 in (r, n, key.shape[0]):
         return out, lse
-    problem = _Problem.of(spec, query, key)
+    problem = _Problem.of(spec, query, key, bias)
     k_heads = key.shape[1]
 
     def attend(index: Any, results: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -168,8 +208,8 @@ def forward(
 
         def step(block_index: Any, state: tuple) -> tuple:
             maximum, total, acc = state
-            _, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
-            scores = problem.scores(rows, k, seen)
+            at, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
+            scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
             new = jnp.maximum(maximum, jnp.max(scores, axis=-1))
             shift = jnp.where(jnp.isneginf(new), 0, new)
             # Subtract before scaling, see reference.py. exp(-inf) = 0 for what is unseen.
@@ -210,23 +250,27 @@ def backward(
     lse: jax.Array,
     d_out: jax.Array,
     d_lse: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    bias: jax.Array | None = None,
+    with_d_bias: bool = False,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """Gradients of `forward` by its saved results: dS = P (dP - delta + dlse).
 
-    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse.
+    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse. The bias's gradient is
+    None unless asked for.
     """
     wide = _shapes.lse_dtype(query.dtype)
     d_query = full(query.shape, 0, query.dtype, query)
     d_key, d_value = full(key.shape, 0, wide, query), full(value.shape, 0, wide, query)
+    d_bias = full(bias.shape, 0, wide, query) if bias is not None and with_d_bias else None
     if 0 in (query.shape[0], query.shape[1], key.shape[0]):
-        return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype)
-    problem = _Problem.of(spec, query, key)
+        return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype), d_bias
+    problem = _Problem.of(spec, query, key, bias)
     scale, k_heads = problem.scale, key.shape[1]
     # The score's slope in q . k, apart from the soft cap's own.
     slope = spec.scale
 
     def attend(index: Any, results: tuple) -> tuple:
-        d_query, d_key, d_value = results
+        d_query, d_key, d_value, d_bias = results
         item = Items(*(field[index] for field in items))
         block, begin, end, (first, last) = problem.rows(query, item)
         mine = block.mine & (begin < end)
@@ -237,17 +281,21 @@ def backward(
             return _grouped(rows, k_heads)
 
         rows, d_rows, log_sum = load(query), load(d_out), load(lse)
+        log_sum = jnp.where(jnp.isneginf(log_sum), 0, log_sum)  # a bias may hide every key
         delta = jnp.sum(d_rows.astype(wide) * load(out).astype(wide), -1) - load(d_lse)
 
         def step(block_index: Any, state: tuple) -> tuple:
-            d_rows_query, d_key, d_value = state
+            d_rows_query, d_key, d_value, d_bias = state
             at, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
-            scores = problem.scores(rows, k, seen)
+            scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
             # At most 1; rounding of very large logits must not make it overflow.
             logs = jnp.minimum(scores * scale.magnitude - log_sum[..., None], 0)
             weights = jnp.exp(logs)
             d_weights = _dot(d_rows, v, (2, 2))
             d_scores = jnp.where(weights == 0, 0, weights * (d_weights - delta[..., None]))
+            if d_bias is not None:
+                d_logits = _ungrouped(d_scores, problem.block_q)
+                d_bias = _add_to_bias(d_bias, d_logits, block, at)
             if scale.soft_cap:
                 capped = jnp.where(weights == 0, 0, scores) / scale.soft_cap
                 d_scores = d_scores * (1 - capped * capped)
@@ -257,17 +305,19 @@ def backward(
                 d_rows_query + _dot(d_scores, k, (2, 1)),
                 _accumulate(d_key, _dot(d_scores, rows, (1, 1)), at.start),
                 _accumulate(d_value, _dot(weights, d_rows, (1, 1)), at.start),
+                d_bias,
             )
 
         d_rows_query = full(rows.shape, 0, wide, query)
-        d_rows_query, d_key, d_value = lax.fori_loop(
-            first, last, step, (d_rows_query, d_key, d_value)
+        d_rows_query, *d_rest = lax.fori_loop(
+            first, last, step, (d_rows_query, d_key, d_value, d_bias)
         )
         d_block = _ungrouped(d_rows_query, problem.block_q).astype(query.dtype)
-        return _put(d_query, d_block, mine, block.start), d_key, d_value
+        return _put(d_query, d_block, mine, block.start), *d_rest
 
-    results = lax.fori_loop(0, items.first_row.shape[0], attend, (d_query, d_key, d_value))
-    return results[0], results[1].astype(key.dtype), results[2].astype(value.dtype)
+    results = lax.fori_loop(0, items.first_row.shape[0], attend, (d_query, d_key, d_value, d_bias))
+    d_query, d_key, d_value, d_bias = results
+    return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype), d_bias
 
 
 def _accumulate(flat: jax.Array, block: jax.Array, start: Any) -> jax.Array:

@@ -38,7 +38,7 @@ def forward(
     return _forward_op(spec)(query, key, value, query_lengths, key_lengths)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _forward_op(spec: AttentionSpec) -> Any:
     def call(query, key, value, query_lengths, key_lengths):
         operands = query, key, value, query_lengths, key_lengths
@@ -150,13 +150,13 @@ def backward(
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _backward_op(spec: AttentionSpec) -> Any:
     def call(query, key, value, query_lengths, key_lengths, out, lse, d_out, d_lse):
         flat, items = _flat_problem(query, key, value, query_lengths, key_lengths)
         lead = query.ndim - 3
         rows = (_join_rows(x, lead) for x in vary_together(query, out, lse, d_out, d_lse)[1:])
-        gradients = _blockwise.backward(spec, *flat, items, *rows)
+        *gradients, _ = _blockwise.backward(spec, *flat, items, *rows)
         return tuple(
             g.reshape(x.shape) for g, x in zip(gradients, (query, key, value), strict=True)
         )

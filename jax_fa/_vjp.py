@@ -59,10 +59,11 @@ def _attention_bwd(spec, residuals, cotangents):
         d_out,
         d_lse.astype(_shapes.lse_dtype(query.dtype)),
     )
-    return *gradients, _no_gradient(query_lengths), _no_gradient(key_lengths)
+    return *gradients, no_gradient(query_lengths), no_gradient(key_lengths)
 
 
-def _no_gradient(lengths):
+def no_gradient(lengths):
+    """The cotangent of an integer operand."""
     return None if lengths is None else np.zeros(jnp.shape(lengths), jax.dtypes.float0)
 
 

@@ -1,0 +1,112 @@
+"""Attention with a bias on the logits, or a mask: blockwise jnp, differentiable in the bias too.
+
+A mask is a bias of -inf where it hides. The bias keeps the form in which it broadcasts to
+[B, N, T, S], and so does its gradient; sequences are taken one after another.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jax_fa import _blockwise, _rows, _shapes
+from jax_fa._spec import AttentionSpec
+from jax_fa._vary import full, vary_together
+from jax_fa._vjp import no_gradient
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def attention(
+    spec: AttentionSpec,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: jax.Array | None,
+    mask: jax.Array | None,
+    query_lengths: jax.Array | None,
+    key_lengths: jax.Array | None,
+) -> tuple[jax.Array, jax.Array]:
+    """(out [B, T, N, Hv], lse [B, T, N]); operands have passed the shape rules.
+
+    bias and mask: 4 dimensions, each 1 or that of [B, N, T, S]; one of them may be None.
+    """
+    with_d_bias = bias is not None
+    if bias is None:
+        bias = jnp.zeros((), query.dtype)
+    elif not jnp.issubdtype(bias.dtype, jnp.floating):
+        bias = bias.astype(jnp.float32)
+    if mask is not None:
+        bias = jnp.where(mask, bias, jnp.asarray(-jnp.inf, bias.dtype))
+    bias = jnp.swapaxes(bias, 1, 2)  # rows first, as in everything else
+    operands = vary_together(query, key, value, bias, query_lengths, key_lengths)
+    return _attention(spec, with_d_bias, *operands)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _attention(spec, with_d_bias, query, key, value, bias, query_lengths, key_lengths):
+    shared, own = _split(bias)
+
+    def one(sequence: Any) -> tuple[jax.Array, jax.Array]:
+        query, key, value, own, *lengths = sequence
+        bias = shared if own is None else own
+        items = _items(query, key, *lengths)
+        return _blockwise.forward(spec, query, key, value, items, bias)
+
+    return lax.map(one, (query, key, value, own, query_lengths, key_lengths))
+
+
+def _attention_fwd(spec, with_d_bias, *operands):
+    out, lse = _attention(spec, with_d_bias, *operands)
+    return (out, lse), (*operands, out, lse)
+
+
+def _attention_bwd(spec, with_d_bias, residuals, cotangents):
+    query, key, value, bias, query_lengths, key_lengths, out, lse = residuals
+    d_out, d_lse = cotangents
+    shared, own = _split(bias)
+
+    def one(d_shared: Any, sequence: Any) -> Any:
+        (query, key, value, own, *lengths), results = sequence[:6], sequence[6:]
+        *gradients, d_bias = _blockwise.backward(
+            spec,
+            query,
+            key,
+            value,
+            _items(query, key, *lengths),
+            *results,
+            bias=shared if own is None else own,
+            with_d_bias=with_d_bias,
+        )
+        if d_shared is None:
+            return None, (*gradients, d_bias)
+        return d_shared + d_bias, (*gradients, None)
+
+    wide = _shapes.lse_dtype(query.dtype)
+    sequences = query, key, value, own, query_lengths, key_lengths
+    results = out, lse, d_out, d_lse.astype(wide)
+    sums = with_d_bias and shared is not None
+    d_shared = full(shared.shape, 0, wide, query) if sums else None
+    d_shared, (*gradients, d_own) = lax.scan(one, d_shared, (*sequences, *results))
+    d_bias = d_own if d_shared is None else d_shared[None]
+    if d_bias is not None:
+        d_bias = d_bias.astype(bias.dtype)
+    return *gradients, d_bias, *map(no_gradient, (query_lengths, key_lengths))
+
+
+_attention.defvjp(_attention_fwd, _attention_bwd)
+
+
+def _split(bias: jax.Array) -> tuple[jax.Array | None, jax.Array | None]:
+    """(the bias that all sequences share [Tb, Nb, Sb], each sequence's own [B, Tb, Nb, Sb])."""
+    return (bias[0], None) if bias.shape[0] == 1 else (None, bias)
+
+
+def _items(query: jax.Array, key: jax.Array, query_length: Any, key_length: Any) -> _rows.Items:
+    """Items of one sequence: query [T, N, H], key [S, K, H]; lengths are int32 [] or None."""
+    t, s = query.shape[0], key.shape[0]
+    one = (None if length is None else length[None] for length in (query_length, key_length))
+    return _rows.dense_items(1, t, s, *one, _blockwise.block_q(t))
