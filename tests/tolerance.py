@@ -1,0 +1,40 @@
+"""The reference, compiled, and assertions by the package's one tolerance function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jax_fa import reference
+from jax_fa._tolerance import lse_tolerance, out_tolerance
+
+_STATIC = ("causal", "window", "scale", "logits_soft_cap", "return_lse", "top_left")
+_reference = jax.jit(reference.flash_attention, static_argnames=_STATIC)
+
+
+def expect(query: Any, key: Any, value: Any, **options: Any) -> tuple:
+    """The reference's (out, lse) of the operands in float32."""
+    wide = (x.astype(jnp.float32) for x in (query, key, value))
+    return _reference(*wide, return_lse=True, **options)
+
+
+def assert_close(actual: Any, expected: Any, value: Any, implementation: str) -> None:
+    """Holds (out, lse) against the reference's float32 (out, lse), -inf and NaN included."""
+    out, lse = (np.asarray(x, np.float64) for x in actual)
+    out_expected, lse_expected = (np.asarray(x, np.float64) for x in expected)
+    assert out.shape == out_expected.shape
+    assert lse.shape == lse_expected.shape
+    if not out.size:
+        return
+    np.testing.assert_array_equal(np.isneginf(lse), np.isneginf(lse_expected))
+    np.testing.assert_allclose(out, out_expected, rtol=0, atol=out_tolerance(value))
+    finite = np.isfinite(lse_expected)
+    difference = np.abs(lse[finite] - lse_expected[finite])
+    allowed = lse_tolerance(lse_expected, value.dtype, implementation)[finite]
+    worst = np.argmax(difference - allowed) if difference.size else None
+    assert worst is None or difference[worst] <= allowed[worst], (
+        f"lse is {difference[worst]} off; {allowed[worst]} allowed"
+    )
