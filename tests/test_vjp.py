@@ -1,0 +1,138 @@
+"""Gradients of every implementation against the reference's."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import IMPLEMENTATIONS, Case
+
+from jax_fa import flash_attention, merge_attention, reference
+
+CASES = (
+    Case("plain", batch=(2,), t=40, s=70, n=4, k=2, h=32),
+    Case("causal, T < S", t=20, s=70, options={"causal": True}),
+    Case("causal, T > S", t=70, s=20, n=3, options={"causal": True}),
+    Case("window", t=60, s=80, options={"window": (9, 4)}),
+    Case("soft cap", t=40, s=70, options={"logits_soft_cap": 2.0, "causal": True}),
+    Case("negative scale", t=40, s=70, options={"scale": -0.4}),
+    Case("scale 0", t=10, s=20, options={"scale": 0.0}),
+    Case(
+        "lengths",
+        batch=(3,),
+        t=30,
+        s=50,
+        options={"causal": True},
+        query_lengths=(30, 0, 12),
+        key_lengths=(50, 20, 0),
+    ),
+    Case("no leading dimensions", batch=(), t=7, s=9, n=2, k=2, h=20),
+    Case("S = 0", t=5, s=0),
+    Case("longer than a block", t=300, s=520, n=1, options={"window": (270, 3)}),
+)
+_TOLERANCE = {"float32": 5e-5, "bfloat16": 6e-2, "float16": 1e-2}
+
+
+def total(attend, keywords, operands, lse_only=False):
+    """A scalar that depends on every element of out and of the finite lse."""
+    rng = np.random.default_rng(9)
+    out, lse = attend(*operands, return_lse=True, **keywords)
+    weights = jnp.asarray(rng.standard_normal(lse.shape), jnp.float32)
+    sum_lse = jnp.sum(jnp.where(jnp.isneginf(lse), 0, lse * weights))
+    if lse_only:
+        return sum_lse
+    weights = jnp.asarray(rng.standard_normal(out.shape), jnp.float32)
+    return sum_lse + jnp.sum(out.astype(jnp.float32) * weights)
+
+
+def gradients(attend, case, dtype, lse_only=False):
+    function = jax.jit(
+        jax.grad(lambda *x: total(attend, case.keywords(), x, lse_only), argnums=(0, 1, 2))
+    )
+    return function(*case.operands(dtype))
+
+
+def wide(*operands, **keywords):
+    return reference.flash_attention(*(x.astype(jnp.float32) for x in operands), **keywords)
+
+
+def check(implementation, case, dtype, lse_only=False):
+    attend = functools.partial(flash_attention, implementation=implementation)
+    actual = gradients(attend, case, dtype, lse_only)
+    expected = gradients(wide, case, dtype, lse_only)
+    for name, a, b in zip(("query", "key", "value"), actual, expected, strict=True):
+        assert a.dtype == dtype
+        a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+        assert np.isfinite(a).all(), name
+        largest = max(1.0, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a, b, atol=_TOLERANCE[dtype] * largest, rtol=0, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_xla_gradients(case, dtype):
+    check("xla", case, dtype)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS[1:])
+@pytest.mark.parametrize("case", CASES[:8], ids=str)
+def test_kernel_gradients(case, implementation):
+    check(implementation, case, "bfloat16")
+
+
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_gradient_through_lse_alone(case):
+    check("xla", case, "float32", lse_only=True)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_gradient_through_merge(implementation):
+    dtype = "float32" if implementation == "xla" else "bfloat16"
+    operands = Case("", t=20, s=60).operands(dtype)
+
+    def split(q, k, v, return_lse=True):
+        part = functools.partial(flash_attention, return_lse=True, implementation=implementation)
+        return merge_attention(*part(q, k[:, :23], v[:, :23]), *part(q, k[:, 23:], v[:, 23:]))
+
+    actual = jax.grad(lambda *x: total(split, {}, x), argnums=(0, 1, 2))(*operands)
+    expected = jax.grad(lambda *x: total(wide, {}, x), argnums=(0, 1, 2))(*operands)
+    for a, b in zip(actual, expected, strict=True):
+        b = np.asarray(b, np.float32)
+        atol = _TOLERANCE[dtype] * max(1.0, np.abs(b).max())
+        np.testing.assert_allclose(np.asarray(a, np.float32), b, atol=atol)
+
+
+def test_nan_past_a_length_has_no_gradient():
+    case = Case("", batch=(2,), t=10, s=40, key_lengths=(13, 40))
+    q, k, v = case.operands("float32")
+    spoilt = k.at[0, 13:].set(jnp.nan), v.at[0, 13:].set(jnp.nan)
+    f = jax.grad(lambda *x: total(flash_attention, case.keywords(), x), argnums=(0, 1, 2))
+    for a, b in zip(f(q, *spoilt), f(q, k, v), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert not np.asarray(f(q, *spoilt)[1][0, 13:]).any()
+
+
+def test_lengths_have_float0_gradients():
+    q, k, v = Case("", batch=(2,), t=5, s=6).operands("float32")
+    _, vjp = jax.vjp(
+        lambda lengths: flash_attention(q, k, v, key_lengths=lengths), jnp.array([3, 6], jnp.int32)
+    )
+    (gradient,) = vjp(jnp.ones(q.shape))
+    assert gradient.dtype == jax.dtypes.float0
+    assert gradient.shape == (2,)
+
+
+def test_saving_the_named_results_avoids_a_second_forward_call():
+    q, k, v = Case("", t=20, s=20).operands("float32")
+    policy = jax.checkpoint_policies.save_only_these_names("jax_fa_out", "jax_fa_lse")
+
+    def loops(policy):
+        def f(q):
+            return jnp.sum(jnp.sin(flash_attention(q, k, v)))
+
+        return str(jax.make_jaxpr(jax.grad(jax.checkpoint(f, policy=policy)))(q)).count("while[")
+
+    assert loops(policy) < loops(None)
