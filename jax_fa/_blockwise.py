@@ -122,7 +122,8 @@ class _Problem(NamedTuple):
     ) -> tuple[_Block, jax.Array, jax.Array, jax.Array]:
         """(block, K [K, keys, H], V [K, keys, Hv], seen [rows, keys]) of one key block."""
         block = _Block.of(key.shape[0], self.block_k, item.key_start, block_index * self.block_k)
-        seen = (block.index >= begin[:, None]) & (block.index < end[:, None]) & block.mine
+        index, mine = block.index[None, :], block.mine[None, :]
+        seen = (index >= begin[:, None]) & (index < end[:, None]) & mine
         # Rows of other sequences and past the length: NaN there must not come through 0 * NaN.
         within = ((block.index >= 0) & (block.index < item.key_length))[:, None, None]
 
@@ -144,7 +145,7 @@ class _Problem(NamedTuple):
             scores = self.scale.soft_cap * jnp.tanh(scores)
         rows, keys = seen.shape
         group = scores.shape[1] // rows
-        spread = jnp.broadcast_to(seen[:, None], (rows, group, keys)).reshape(rows * group, keys)
+        spread = jnp.broadcast_to(seen[:, None], (rows, group, keys)).reshape(1, rows * group, keys)
         if bias is not None:
             whole = jnp.broadcast_to(bias, (rows, group * scores.shape[0], bias.shape[2]))
             whole = _grouped(whole, scores.shape[0]).astype(scores.dtype)

@@ -280,3 +280,11 @@ def test_traced_scale_says_what_to_do():
     query, key, value = operands()
     with pytest.raises(TypeError, match="multiply the query"):
         jax.jit(lambda s: nn.dot_product_attention(query, key, value, scale=s))(0.5)
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_where_jax_forbids_rank_promotion(with_bias):
+    ours, _ = ours_and_theirs(is_causal=True, **LENGTHS)
+    bias = normal(4, N, T, S) if with_bias else None
+    with jax.numpy_rank_promotion("raise"):
+        jax.jit(jax.grad(lambda q, k, v: ours(q, k, v, bias)[0].sum(), (0, 1, 2)))(*operands())
