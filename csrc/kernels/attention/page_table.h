@@ -24,6 +24,8 @@ class DenseRows {
   // Row strides are < 2^31 / rows in a tile: offsets inside one buffer are 32-bit.
   JAX_FA_DEVICE u32 row_stride_bytes() const { return static_cast<u32>(row_stride_bytes_); }
   JAX_FA_DEVICE u32 head_bytes() const { return head_bytes_; }
+  JAX_FA_DEVICE int length() const { return length_; }
+  JAX_FA_DEVICE const char* address(int row) const { return base_ + row * row_stride_bytes_; }
 
   // The buffer ends with the last row's head, not with its stride: the operand may end there.
   JAX_FA_DEVICE arch::Buffer rows(int first, int count) const {

@@ -1,0 +1,116 @@
+// gfx1201: how matrix operands of K and V are read: straight from global memory. LDS is not used:
+// both operands exist in memory as the matrix core wants them (K by rows, V by the transposing
+// load), the waves of a workgroup meet in the L0 cache, and without LDS they need no barrier.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_LDS_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_LDS_H_
+
+#include "kernels/arch/gfx1201/global.h"
+#include "kernels/arch/gfx1201/matrix.h"
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+// K in S^T = K.Q^T: rows as A rows. Rows past the length and head elements past the run-time H are
+// zero; kWholeHead promises that there are none of the latter.
+template <class Element, class Rows>
+class KeyOperands {
+ public:
+  JAX_FA_DEVICE explicit KeyOperands(const Rows& rows) : rows_(rows) {
+    const u32 depth_bytes = operand_depth() * sizeof(Element);
+    offset_ = fragment_column() * rows.row_stride_bytes() + depth_bytes;
+    head_end_ = static_cast<int>(rows.head_bytes() - depth_bytes);
+  }
+
+  // Once per tile: keeps the compiler from holding a register per constant added to the offset,
+  // which then is part of the load instruction.
+  JAX_FA_DEVICE void begin_tile() { offset_ = opaque(offset_); }
+
+  // Keys first_key .. +15, head elements 16 step .. +15.
+  template <bool kWholeHead>
+  JAX_FA_DEVICE Operand<Element> read(int first_key, int step) const {
+    const int step_bytes = step * kFragmentDepth * sizeof(Element);
+    u32 offset = offset_ + step_bytes;
+    if (!kWholeHead && step_bytes >= head_end_) offset = kOutOfRange;
+    return __builtin_bit_cast(Operand<Element>,
+                              load_16_bytes(rows_.rows(first_key, kFragmentDim), offset));
+  }
+
+ private:
+  Rows rows_;
+  u32 offset_;    // this lane's, in bytes from the start of a fragment
+  int head_end_;  // of the head, in bytes from this lane's first element
+};
+
+// V^T in O^T = V^T.P^T: rows as depth. Keys past the length are copies of the last key, which the
+// mask gives weight 0, since the transposing load has no range check and may not leave the operand.
+// Likewise head elements past the run-time H are copies, whose output is not stored.
+template <class Element, class Rows>
+class ValueOperands {
+ public:
+  // Where this lane reads 16 keys.
+  struct Block {
+    const char* base;  // the same for all lanes
+    u32 offset;
+  };
+
+  JAX_FA_DEVICE explicit ValueOperands(const Rows& rows) : rows_(rows) {
+    const Lane lane;
+    offset_ = lane.row * rows.row_stride_bytes() + lane.column_bytes;
+    last_column_ = static_cast<int>(rows.head_bytes() - kLaneBytes - lane.column_bytes);
+  }
+
+  JAX_FA_DEVICE void begin_tile() {  // as for keys
+    offset_ = opaque(offset_);
+    last_column_ = opaque(last_column_);
+  }
+
+  // Keys first_key .. +15.
+  JAX_FA_DEVICE Block block(int first_key) const {
+    const int last_key = rows_.length() - 1;
+    if (__builtin_expect(first_key + kFragmentDim - 1 <= last_key, 1)) {
+      return {rows_.address(first_key), offset_};
+    }
+    // Rare: only the last block of a sequence, and those past it in the same tile.
+    const int first = min_int(first_key, last_key);
+    const Lane lane;
+    const int row = min_int(lane.row, last_key - first);
+    return {rows_.address(first), row * rows_.row_stride_bytes() + lane.column_bytes};
+  }
+
+  // Head elements 16 tile .. +15 as A rows.
+  template <bool kWholeHead>
+  JAX_FA_DEVICE Operand<Element> read(const Block& block, int tile) const {
+    constexpr int kTileBytes = kFragmentDim * sizeof(Element);
+    Vector<u32, 4> loaded;
+    if constexpr (kWholeHead) {
+      loaded = load_transposed(block.base, block.offset, tile * kTileBytes);
+    } else {
+      const int column = min_int(tile * kTileBytes, last_column_);  // negative where H = 8
+      loaded = load_transposed(block.base, block.offset + column, 0);
+    }
+    return __builtin_bit_cast(Operand<Element>, loaded);
+  }
+
+ private:
+  static constexpr u32 kLaneBytes = 16;
+
+  // The transposing load gives lane l elements of the rows of lanes 8(l/8) .. +7: with these
+  // addresses column l%16 of keys 8(l/16) .. +7, which is the operand's layout.
+  struct Lane {
+    int row;
+    u32 column_bytes;
+    JAX_FA_DEVICE Lane() {
+      const u32 id = lane_id();
+      row = id % 8 + id / 16 * 8;
+      column_bytes = id / 8 % 2 * kLaneBytes;
+    }
+  };
+
+  Rows rows_;
+  u32 offset_;       // this lane's, in bytes from the start of a block
+  int last_column_;  // of the head that this lane may read, in bytes from its first
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_LDS_H_

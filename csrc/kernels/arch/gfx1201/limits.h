@@ -1,0 +1,25 @@
+// gfx1201 (RDNA4): what a kernel may use.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_LIMITS_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_LIMITS_H_
+
+#include "kernels/attention/tiles.h"
+
+namespace jax_fa::arch {
+
+inline constexpr int kWaveSize = 32;
+inline constexpr int kMaxVgprs = 1536;   // per lane and SIMD, shared by the SIMD's waves
+inline constexpr int kVgprGranule = 24;  // a wave takes a multiple of this many
+inline constexpr int kSimds = 4;         // per WGP
+inline constexpr int kMaxLdsBytes = 64 * 1024;
+inline constexpr int kXcds = 1;
+
+constexpr FlashTile flash_tile(int head_dim_tile) { return FindTile(kGfx1201Tiles, head_dim_tile); }
+
+// Waves that share a SIMD: kMaxVgprs / (the register budget of mainloop.h, in granules).
+constexpr int flash_waves_per_simd(int head_dim_tile) {
+  return head_dim_tile == 64 ? 7 : head_dim_tile == 128 ? 9 : 5;
+}
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_LIMITS_H_

@@ -1,0 +1,122 @@
+// gfx1201 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one wave.
+//
+// Each wave walks its own key tiles; waves share nothing but caches. The operands of a tile, first
+// those of K, then those of V, are one stream that is loaded kRingDepth operands ahead of the
+// matrix core, across phases and tiles, so that loads are under way in every phase:
+//
+//   phase      | matrix core         | vector unit               | loads
+//   scores     | S^T = K.Q^T         |                           | K, then the first of V
+//   softmax    |                     | mask, maximum, exp2, pack | (under way)
+//   accumulate | O^T += V^T.P^T      |                           | V, then the first of K of t+1
+//
+// A wave's matrix and vector instructions cannot overlap on this chip; those of different waves of
+// a SIMD fill each other's waits.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
+
+#include "kernels/arch/arch.h"
+#include "kernels/attention/config.h"
+#include "kernels/attention/mask.h"
+#include "kernels/attention/page_table.h"
+#include "kernels/attention/softmax.h"
+#include "kernels/device.h"
+#include "kernels/tile/fragments.h"
+
+namespace jax_fa::arch {
+
+template <class Config, class Rows>
+class Mainloop {
+  using Element = typename Config::Element;
+  using Values = ValueOperands<Element, Rows>;
+  static constexpr int kRingDepth = 4;
+  static constexpr int kKeyCount = Config::kScoreTiles * Config::kHeadSteps;  // operands per tile
+  static constexpr int kValueCount = Config::kKeySteps * Config::kHeadTiles;
+  static_assert((kKeyCount + kValueCount) % kRingDepth == 0, "a tile starts at slot 0");
+
+ public:
+  JAX_FA_DEVICE Mainloop(const Rows& keys, const Rows& values)
+      : head_bytes_(keys.head_bytes()), keys_(keys), values_(values) {}
+
+  // `wave` is the key tiles that this wave's rows need; those of the workgroup do not matter here.
+  JAX_FA_DEVICE void run(const TileRange& /*workgroup*/, const TileRange& wave, const Mask& mask,
+                         int first_row, const QueryFragments<Config>& query,
+                         Softmax<Config>& softmax, OutputFragments<Config>& output) {
+    if (wave.end <= wave.begin) return;
+    if (head_bytes_ == Config::kHeadDim * sizeof(Element)) {
+      walk<true>(wave, mask, first_row, query, softmax, output);
+    } else {
+      walk<false>(wave, mask, first_row, query, softmax, output);
+    }
+  }
+
+ private:
+  template <bool kWholeHead>
+  JAX_FA_DEVICE void walk(const TileRange& wave, const Mask& mask, int first_row,
+                          const QueryFragments<Config>& query, Softmax<Config>& softmax,
+                          OutputFragments<Config>& output) {
+    // Two key fragments in turn: consecutive matrix instructions have different accumulators.
+    const auto load_key = [&](int tile, int i) {
+      const int first_key = tile * Config::kBlockKv + i % Config::kScoreTiles * kFragmentDim;
+      return keys_.template read<kWholeHead>(first_key, i / Config::kScoreTiles);
+    };
+    typename Values::Block block;
+    const auto load_value = [&](int tile, int i) {
+      if (i % Config::kHeadTiles == 0) {
+        block = values_.block(tile * Config::kBlockKv + i / Config::kHeadTiles * kFragmentDim);
+      }
+      return values_.template read<kWholeHead>(block, i % Config::kHeadTiles);
+    };
+
+    Operand<Element> ring[kRingDepth];
+    JAX_FA_UNROLL for (int i = 0; i < kRingDepth; ++i) ring[i] = load_key(wave.begin, i);
+#pragma nounroll
+    for (int tile = wave.begin; tile < wave.end; ++tile) {
+      keys_.begin_tile();
+      values_.begin_tile();
+      fence_schedule();
+      ScoreFragments<Config> scores;
+      JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
+        const int fragment = i % Config::kScoreTiles, step = i / Config::kScoreTiles;
+        JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+          Accumulator& s = scores.keys[q][fragment];
+          s = multiply_add(ring[i % kRingDepth], query.step[q][step], step ? s : Accumulator(0.0f));
+        }
+        fence_schedule();
+        const int next = i + kRingDepth;
+        ring[i % kRingDepth] =
+            next < kKeyCount ? load_key(tile, next) : load_value(tile, next - kKeyCount);
+        fence_schedule();
+      }
+
+      softmax.cap(scores);
+      if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
+        apply_mask<Config>(mask, wave, opaque_uniform(tile), first_row, scores);
+      }
+      const ProbabilityFragments<Config> p = softmax.update(scores, output);
+      block.offset = opaque(block.offset);  // or base + offset is formed early, in vector registers
+      fence_schedule();
+
+      JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
+        const int slot = (kKeyCount + i) % kRingDepth;
+        JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+          Accumulator& o = output.head[q][i % Config::kHeadTiles];
+          o = multiply_add(ring[slot], p.step[q][i / Config::kHeadTiles], o);
+        }
+        fence_schedule();
+        const int next = i + kRingDepth;
+        // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
+        ring[slot] =
+            next < kValueCount ? load_value(tile, next) : load_key(tile + 1, next - kValueCount);
+        fence_schedule();
+      }
+    }
+  }
+
+  u32 head_bytes_;
+  KeyOperands<Element, Rows> keys_;
+  Values values_;
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_

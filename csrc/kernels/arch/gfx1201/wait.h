@@ -1,0 +1,16 @@
+// gfx1201: the order of instructions. Waves share nothing, so there is no barrier; the compiler
+// itself counts the loads that an instruction must wait for.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
+
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+// The scheduler moves nothing across: keeps phases, and operand loads inside one, in written order,
+// without which live ranges grow past the register budget.
+JAX_FA_DEVICE void fence_schedule() { __builtin_amdgcn_sched_barrier(0); }
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
