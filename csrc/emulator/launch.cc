@@ -14,15 +14,22 @@ namespace jax_fa::emulator {
 namespace {
 
 std::string Triple(const std::array<uint32_t, 3>& v) {
-  return "(" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
-         ")";
+  std::string text = "(";
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (axis != 0) text += ", ";
+    text += std::to_string(v[axis]);
+  }
+  return text + ")";
 }
 
 const Kernel& FindKernel(const Program& program, const std::string& name) {
   const auto found = program.kernels.find(name);
   if (found != program.kernels.end()) return found->second;
   std::string names;
-  for (const auto& [known, kernel] : program.kernels) names += (names.empty() ? "" : ", ") + known;
+  for (const auto& [known, kernel] : program.kernels) {
+    if (!names.empty()) names += ", ";
+    names += known;
+  }
   throw EmulatorError("no kernel '" + name + "' in this code object; it has " + names);
 }
 
