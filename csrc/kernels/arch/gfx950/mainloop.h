@@ -22,7 +22,8 @@
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
 //   operand ring 16, row state 9 (6), addresses and scalars about 10
-// LDS: 2 stages of K and V: 33 KiB (H = 64), 66 KiB (128), 66 KiB (256, 32 keys per tile).
+//   at most  176   248   256     no spills, no scratch, no AGPRs
+// LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
 #ifndef JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
 #define JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
 
