@@ -36,7 +36,7 @@ def test_every_kernel_has_a_budget(code_object):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("head_dim", (64, 128, 256))
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_kernel_keeps_its_budget(code_object, dtype, variant, head_dim):
     target, code = code_object
     max_vgprs, lds_bytes = BUDGETS[target][head_dim]
@@ -51,7 +51,7 @@ def test_kernel_keeps_its_budget(code_object, dtype, variant, head_dim):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("head_dim", (64, 128, 256))
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_kernel_takes_the_argument_block_alone(code_object, dtype, variant, head_dim):
     # sizeof(AttentionParams): no hidden arguments, which only the HIP runtime fills.
     _, code = code_object
