@@ -7,6 +7,7 @@ import sysconfig
 import time
 from pathlib import Path
 
+import jax
 import pytest
 from cases import IMPLEMENTATIONS
 
@@ -74,6 +75,23 @@ def test_fails_past_a_tolerance(monkeypatch, capsys, options, limit):
     monkeypatch.setattr(_tolerance, "out_tolerance", lambda value: limit)
     assert _cli.main(options) == 1
     assert "past its tolerance: xla" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small")
+def test_a_case_that_fails_does_not_stop_the_others(monkeypatch, capsys):
+    def fail_on_xla(place, dtype):
+        if place.implementation == "xla":
+            raise jax.errors.JaxRuntimeError("no device")
+        return run_case(place, dtype)
+
+    run_case = _demo._run_case
+    monkeypatch.setattr(_demo, "_run_case", fail_on_xla)
+    assert _cli.main(["--json"]) == 1
+    written = capsys.readouterr()
+    targets = {case["target"] for case in json.loads(written.out)["cases"]}
+    assert targets == set(IMPLEMENTATIONS) - {"xla"}
+    assert "failed: xla" in written.err
+    assert "no device" in written.err
 
 
 def test_unknown_options_are_refused(capsys):
