@@ -97,10 +97,11 @@ template <MixResult kResult>
 void ExecFmaMix(Wave& wave, const Instruction& instruction) {
   ExecMix(wave, instruction, kOp<kFma, kNoClamp, kPlain>, kResult);
 }
+// The half that a 16-bit result leaves alone is kept, not read: it may never have been written.
 template <MixResult kResult>
 constexpr Opcode MixRow(const char* mnemonic) {
   return OpRow(kOp<kFma, kNoClamp, kPlain>, &ExecFmaMix<kResult>, mnemonic, OpClass::kValu,
-               kPackedMath | (kResult == MixResult::kFloat ? 0u : kReadsDst));
+               kPackedMath);
 }
 
 // v_pk_mov_b32: op_sel picks the low result from source 0, op_sel's second bit the high one from

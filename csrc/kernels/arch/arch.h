@@ -10,7 +10,7 @@
 //             load_uniform
 //   matrix.h  kFragmentDim, kFragmentDepth, kAccumulatorRows, kOperandElements, kScoresPerOperand;
 //             Operand, Accumulator; fragment_column, operand_depth, accumulator_row; multiply_add,
-//             pack_probabilities, RowSums
+//             pack_probabilities and kPackingLossLog2, RowSums
 //   lds.h     nothing: how K and V reach the matrix core is between it and mainloop.h
 // What they assume of every chip: a lane's column of a fragment is one query row; in an operand it
 // holds consecutive depths from operand_depth(), in an accumulator consecutive rows from

@@ -34,7 +34,9 @@ struct Config {
   // and then jumps kReferenceJump above the new maximum, so that it moves seldom. P is at most
   // 2^kRescaleLimit. float16 cannot jump: P near 2^-16 would be subnormal.
   static constexpr float kRescaleLimit = 8.0f;
-  static constexpr float kReferenceJump = __is_same(Element, float16) ? 0.0f : 16.0f;
+  // The packing loss is taken off, so that a P that is a power of two before it is one after it.
+  static constexpr float kReferenceJump =
+      (__is_same(Element, float16) ? 0.0f : 16.0f) - arch::kPackingLossLog2<Element>;
 
   static_assert(kTile.head_dim == kHeadDim, "limits.h has no tile of this head size");
   static_assert(kTile.wave_size == arch::kWaveSize);

@@ -105,7 +105,8 @@ class Softmax {
   JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_.total(query_tile); }
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
   JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
-    const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile));
+    const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile)) +
+                           arch::kPackingLossLog2<typename Config::Element>;
     return __builtin_fmaf(base_[query_tile], scale_.natural, log2_sum * kLn2);
   }
 

@@ -38,9 +38,9 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
   return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, c);
 }
 
-// Both types are rounded towards zero, one instruction a pair: gfx1201 has no conversion to
-// bfloat16, and to nearest even it would take eleven. Sums take the rounded values, so that the
-// error of the mean cancels; kPackingLossLog2 is what it takes of a sum.
+// Probabilities are rounded towards zero, a pair by one instruction: gfx1201 has no conversion to
+// bfloat16, and to nearest even it would take eleven. The row sums take the rounded values, so that
+// what is lost of numerator and denominator cancels in the output.
 JAX_FA_DEVICE u32 pack_pair(float low, float high, bfloat16) {
   return __builtin_amdgcn_perm(__builtin_bit_cast(u32, high), __builtin_bit_cast(u32, low),
                                /*upper halves*/ 0x07060302);
@@ -48,6 +48,12 @@ JAX_FA_DEVICE u32 pack_pair(float low, float high, bfloat16) {
 JAX_FA_DEVICE u32 pack_pair(float low, float high, float16) {
   return __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(low, high));
 }
+
+// log2 of what half a unit in the last place adds to 1: with it, a sum of probabilities rounded
+// towards zero is off by as much either way as one of probabilities rounded to nearest.
+template <class Element>
+inline constexpr float kPackingLossLog2 =
+    __is_same(Element, bfloat16) ? 0.00562455f : 0.00070428f;
 
 // Rounds the probabilities of one score fragment into one P^T operand.
 template <class Element>

@@ -37,6 +37,10 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
   return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, c, 0, 0, 0);
 }
 
+// log2 of what rounding takes of a sum of probabilities, at the middle: nothing.
+template <class Element>
+inline constexpr float kPackingLossLog2 = 0.0f;
+
 // Rounds (to nearest even) the probabilities of kScoresPerOperand fragments into one P^T operand.
 template <class Element>
 JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
