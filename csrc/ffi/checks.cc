@@ -6,20 +6,34 @@ namespace jax_fa {
 
 std::string_view DataTypeName(ffi::DataType dtype) {
   switch (dtype) {
-    case ffi::DataType::PRED: return "i1";
-    case ffi::DataType::S8: return "i8";
-    case ffi::DataType::S16: return "i16";
-    case ffi::DataType::S32: return "i32";
-    case ffi::DataType::S64: return "i64";
-    case ffi::DataType::U8: return "u8";
-    case ffi::DataType::U16: return "u16";
-    case ffi::DataType::U32: return "u32";
-    case ffi::DataType::U64: return "u64";
-    case ffi::DataType::F16: return "f16";
-    case ffi::DataType::BF16: return "bf16";
-    case ffi::DataType::F32: return "f32";
-    case ffi::DataType::F64: return "f64";
-    default: return "another type";
+    case ffi::DataType::PRED:
+      return "i1";
+    case ffi::DataType::S8:
+      return "i8";
+    case ffi::DataType::S16:
+      return "i16";
+    case ffi::DataType::S32:
+      return "i32";
+    case ffi::DataType::S64:
+      return "i64";
+    case ffi::DataType::U8:
+      return "u8";
+    case ffi::DataType::U16:
+      return "u16";
+    case ffi::DataType::U32:
+      return "u32";
+    case ffi::DataType::U64:
+      return "u64";
+    case ffi::DataType::F16:
+      return "f16";
+    case ffi::DataType::BF16:
+      return "bf16";
+    case ffi::DataType::F32:
+      return "f32";
+    case ffi::DataType::F64:
+      return "f64";
+    default:
+      return "another type";
   }
 }
 

@@ -27,9 +27,9 @@ Status OpenDevice(const CallDevice& device, std::string_view target_name,
   *runtime = std::make_unique<HipRuntime>(device.ordinal, device.stream);
   if (Status status = (*runtime)->GetTarget(target); !status.ok) return status;
   if (named && *named != *target) {
-    return Status::Error("implementation " + std::string(target_name) + " was asked for, but HIP device " +
-                         std::to_string(device.ordinal) + " is " +
-                         std::string(TargetName(*target)));
+    return Status::Error("implementation " + std::string(target_name) +
+                         " was asked for, but HIP device " + std::to_string(device.ordinal) +
+                         " is " + std::string(TargetName(*target)));
   }
   return Status::Ok();
 }

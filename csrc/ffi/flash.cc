@@ -34,15 +34,13 @@ ffi::Error CheckOperands(const Buffer& query, const Buffer& key, const Buffer& v
                          const Buffer& query_lengths, const Buffer& key_lengths, const Buffer& out,
                          const Buffer& lse, const Buffer& workspace) {
   const ffi::DataType dtype = query.element_type();
-  if (ffi::Error error =
-          FirstError({CheckDtype("query", query, {ffi::DataType::BF16, ffi::DataType::F16}),
-                      CheckDtype("key", key, {dtype}), CheckDtype("value", value, {dtype}),
-                      CheckDtype("out", out, {dtype}),
-                      CheckDtype("lse", lse, {ffi::DataType::F32}),
-                      CheckDtype("workspace", workspace, {ffi::DataType::U8}),
-                      CheckRank("query", query, 4, "[B, T, N, H]"),
-                      CheckRank("key", key, 4, "[B, S, K, H]"),
-                      CheckRank("workspace", workspace, 1, "[W]")});
+  if (ffi::Error error = FirstError(
+          {CheckDtype("query", query, {ffi::DataType::BF16, ffi::DataType::F16}),
+           CheckDtype("key", key, {dtype}), CheckDtype("value", value, {dtype}),
+           CheckDtype("out", out, {dtype}), CheckDtype("lse", lse, {ffi::DataType::F32}),
+           CheckDtype("workspace", workspace, {ffi::DataType::U8}),
+           CheckRank("query", query, 4, "[B, T, N, H]"), CheckRank("key", key, 4, "[B, S, K, H]"),
+           CheckRank("workspace", workspace, 1, "[W]")});
       error.failure()) {
     return error;
   }

@@ -145,7 +145,8 @@ Status LaunchFlash(Runtime& runtime, Target target, const FlashProblem& problem)
     return FlashGrid(tile, batch, static_cast<int>(problem.seqlen_q),
                      static_cast<int>(problem.num_heads));
   };
-  // One launch, but where the grid would pass the device's limit: then a run of sequences at a time.
+  // One launch, but where the grid would pass the device's limit: then a run of sequences at a
+  // time.
   const int64_t sequences = MaxGrid(tile.threads()) / grid(1);
   if (sequences == 0) {
     return Status::Error("one sequence takes " + std::to_string(grid(1)) +

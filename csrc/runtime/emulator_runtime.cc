@@ -103,8 +103,7 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   } catch (const std::exception& error) {
     return Status::Error(error.what());
   }
-  record.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   RecordLaunch(std::move(record));
   return Status::Ok();
 }

@@ -86,7 +86,8 @@ Status FindHipApi(const HipApi** api) {
     }
     if (library == nullptr) {
       return Status::Error(
-          "the HIP runtime (libamdhip64.so.7, .6 or .5) is not loaded in this process; it comes with "
+          "the HIP runtime (libamdhip64.so.7, .6 or .5) is not loaded in this process; it comes "
+          "with "
           "JAX's ROCm plugin");
     }
     if (Status status = Fill(library, library_name, &table); !status.ok) {

@@ -165,9 +165,9 @@ Status HipRuntime::GetComputeUnits(int* count) {
   Target target;
   if (Status status = GetTarget(&target); !status.ok) return status;
   return WithDevice(device_, [&](const HipApi& api) {
-    const Status status = api.Check(
-        api.hipDeviceGetAttribute(count, kHipAttributeMultiprocessorCount, device_),
-        "hipDeviceGetAttribute");
+    const Status status =
+        api.Check(api.hipDeviceGetAttribute(count, kHipAttributeMultiprocessorCount, device_),
+                  "hipDeviceGetAttribute");
     if (status.ok && target == Target::kGfx1201) *count *= 2;  // RDNA counts pairs
     return status;
   });
@@ -189,11 +189,8 @@ Status HipRuntime::Launch(Target target, const struct Launch& launch) {
     }
     // The explicit arguments only; the library appends the hidden ones itself.
     size_t argument_bytes = launch.arguments.size();
-    void* extra[] = {kHipLaunchBufferPointer,
-                     const_cast<std::byte*>(launch.arguments.data()),
-                     kHipLaunchBufferSize,
-                     &argument_bytes,
-                     kHipLaunchEnd};
+    void* extra[] = {kHipLaunchBufferPointer, const_cast<std::byte*>(launch.arguments.data()),
+                     kHipLaunchBufferSize, &argument_bytes, kHipLaunchEnd};
     return api.Check(
         api.hipModuleLaunchKernel(function, launch.grid.x, launch.grid.y, launch.grid.z,
                                   launch.block.x, launch.block.y, launch.block.z,

@@ -28,8 +28,8 @@ class HipRuntime final : public Runtime {
   void* stream_;
 };
 
-// The architecture of every HIP device, without feature flags ("gfx950"); none where the HIP library
-// is not loaded or finds no device.
+// The architecture of every HIP device, without feature flags ("gfx950"); none where the HIP
+// library is not loaded or finds no device.
 Status ListHipArchitectures(std::vector<std::string>* architectures);
 
 }  // namespace jax_fa

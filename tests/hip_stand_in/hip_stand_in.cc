@@ -70,7 +70,8 @@ void Log(const std::string& line) { log_text += line + "\n"; }
 bool IsDevice(int device) { return device >= 0 && device < static_cast<int>(Devices().size()); }
 
 bool IsCurrent(void* stream) {
-  return stream == nullptr || static_cast<int>(reinterpret_cast<uintptr_t>(stream) / 256) == current_device;
+  return stream == nullptr ||
+         static_cast<int>(reinterpret_cast<uintptr_t>(stream) / 256) == current_device;
 }
 
 // EF_AMDGPU_MACH of the architectures that the tests use.
@@ -100,14 +101,16 @@ bool HasName(const std::vector<unsigned char>& image, const std::string& name) {
 
 }  // namespace
 
-// ---- The test's own entries ----------------------------------------------------------------------
+// ---- The test's own entries
+// ----------------------------------------------------------------------
 
 EXPORT const char* hip_stand_in_log() { return log_text.c_str(); }
 EXPORT void hip_stand_in_clear() { log_text.clear(); }
 EXPORT void hip_stand_in_capture(int on) { capturing = on != 0; }
 EXPORT int hip_stand_in_current_device() { return current_device; }
 
-// ---- The library's -------------------------------------------------------------------------------
+// ---- The library's
+// -------------------------------------------------------------------------------
 
 EXPORT int hipGetDeviceCount(int* count) {
   *count = static_cast<int>(Devices().size());
@@ -215,9 +218,9 @@ EXPORT int hipModuleLaunchKernel(Function* function, uint32_t grid_x, uint32_t g
       arguments += {kDigits[bytes[i] >> 4], kDigits[bytes[i] & 15]};
     }
   }
-  Log("launch device=" + std::to_string(current_device) +
-      " stream=" + std::to_string(reinterpret_cast<uintptr_t>(stream)) + " kernel=" +
-      function->name + " grid=" + std::to_string(grid_x) + " block=" + std::to_string(block_x) +
+  Log("launch device=" + std::to_string(current_device) + " stream=" +
+      std::to_string(reinterpret_cast<uintptr_t>(stream)) + " kernel=" + function->name +
+      " grid=" + std::to_string(grid_x) + " block=" + std::to_string(block_x) +
       " lds=" + std::to_string(dynamic_lds_bytes) + " arguments=" + arguments);
   return kSuccess;
 }
@@ -227,9 +230,9 @@ namespace {
 int LogMemset(const char* width, void* data, int value, size_t count, void* stream) {
   const std::lock_guard lock(mutex);
   if (!IsCurrent(stream)) return Fail(kInvalidHandle);
-  Log(std::string("memset width=") + width + " data=" +
-      std::to_string(reinterpret_cast<uintptr_t>(data)) + " value=" + std::to_string(value) +
-      " count=" + std::to_string(count));
+  Log(std::string("memset width=") + width +
+      " data=" + std::to_string(reinterpret_cast<uintptr_t>(data)) +
+      " value=" + std::to_string(value) + " count=" + std::to_string(count));
   return kSuccess;
 }
 
@@ -253,13 +256,20 @@ EXPORT int hip_stand_in_last_error() { return last_error; }
 
 EXPORT const char* hipGetErrorName(int error) {
   switch (error) {
-    case kSuccess: return "hipSuccess";
-    case kInvalidValue: return "hipErrorInvalidValue";
-    case kInvalidDevice: return "hipErrorInvalidDevice";
-    case kNoBinaryForGpu: return "hipErrorNoBinaryForGpu";
-    case kCaptureUnsupported: return "hipErrorStreamCaptureUnsupported";
-    case kInvalidHandle: return "hipErrorInvalidHandle";
-    default: return "hipErrorUnknown";
+    case kSuccess:
+      return "hipSuccess";
+    case kInvalidValue:
+      return "hipErrorInvalidValue";
+    case kInvalidDevice:
+      return "hipErrorInvalidDevice";
+    case kNoBinaryForGpu:
+      return "hipErrorNoBinaryForGpu";
+    case kCaptureUnsupported:
+      return "hipErrorStreamCaptureUnsupported";
+    case kInvalidHandle:
+      return "hipErrorInvalidHandle";
+    default:
+      return "hipErrorUnknown";
   }
 }
 

@@ -1,0 +1,126 @@
+"""The FFI handler called directly: every wrong operand is refused with a message that names it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jax_fa import _native
+
+B, T, S, N, K, H = 2, 3, 5, 4, 2, 64
+
+OPERANDS = {
+    "query": ((B, T, N, H), jnp.bfloat16),
+    "key": ((B, S, K, H), jnp.bfloat16),
+    "value": ((B, S, K, H), jnp.bfloat16),
+    "query_lengths": ((0,), jnp.int32),
+    "key_lengths": ((0,), jnp.int32),
+}
+RESULTS = {
+    "out": ((B, T, N, H), jnp.bfloat16),
+    "lse": ((B, T, N), jnp.float32),
+    "workspace": ((0,), jnp.uint8),
+}
+ATTRIBUTES = {
+    "target": "gfx950",
+    "scale": np.float32(0.125),
+    "soft_cap": np.float32(0),
+    "window_left": np.int64(-1),
+    "window_right": np.int64(-1),
+    "top_left": False,
+    "num_splits": np.int64(1),
+}
+
+
+def call(**changes):
+    """The custom call with some operands, results or attributes changed; one jit, as users do."""
+    operands = {name: changes.pop(name, default) for name, default in OPERANDS.items()}
+    results = {name: changes.pop(name, default) for name, default in RESULTS.items()}
+    attributes = {name: changes.pop(name, default) for name, default in ATTRIBUTES.items()}
+    assert not changes, changes
+    flash = jax.ffi.ffi_call(
+        "jax_fa_flash", [jax.ShapeDtypeStruct(*result) for result in results.values()]
+    )
+    arrays = [jnp.zeros(*operand) for operand in operands.values()]
+    return jax.block_until_ready(jax.jit(lambda *args: flash(*args, **attributes))(*arrays))
+
+
+def test_handlers_of_both_stages():
+    registrations = _native.registrations()
+    assert set(registrations["jax_fa_flash"]) == {"initialize", "execute"}
+    assert all(name.startswith("jax_fa_") for name in registrations)
+
+
+def test_right_operands_run():
+    out, lse, _ = call()
+    np.testing.assert_array_equal(out, 0)
+    np.testing.assert_allclose(lse, np.log(S), atol=4e-3)
+
+
+def test_no_keys():
+    shape = (B, 0, K, H)
+    out, lse, _ = call(key=(shape, jnp.bfloat16), value=(shape, jnp.bfloat16))
+    np.testing.assert_array_equal(out, 0)
+    np.testing.assert_array_equal(lse, -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query": ((B, T, N, H), jnp.float32)}, r"query must be bf16 or f16; got f32"),
+        ({"key": ((B, S, K, H), jnp.float16)}, r"key must be bf16; got f16"),
+        ({"value": ((B, S, K, H), jnp.int8)}, r"value must be bf16; got i8"),
+        (
+            {"query": ((B, T, N * H), jnp.bfloat16)},
+            r"query must be \[B, T, N, H\]; got \[2, 3, 256\]",
+        ),
+        ({"key": ((B * S, K, H), jnp.bfloat16)}, r"key must be \[B, S, K, H\]; got \[10, 2, 64\]"),
+        (
+            {"key": ((B + 1, S, K, H), jnp.bfloat16)},
+            r"key must be .*\[2, 5, 2, 64\]; got \[3, 5, 2, 64\]",
+        ),
+        ({"value": ((B, S + 1, K, H), jnp.bfloat16)}, r"value must be .* got \[2, 6, 2, 64\]"),
+        ({"value": ((B, S, K, H // 2), jnp.bfloat16)}, r"value must be .* got \[2, 5, 2, 32\]"),
+        ({"query_lengths": ((B,), jnp.uint32)}, r"query_lengths must be i32; got u32"),
+        (
+            {"query_lengths": ((B + 1,), jnp.int32)},
+            r"query_lengths must be \[B\] = \[2\]; got \[3\]",
+        ),
+        ({"key_lengths": ((B, 1), jnp.int32)}, r"key_lengths must be \[B\] or \[0\]; got \[2, 1\]"),
+        ({"key_lengths": ((1,), jnp.int32)}, r"key_lengths must be \[B\] = \[2\]; got \[1\]"),
+        ({"out": ((B, T, N, H), jnp.float32)}, r"out must be bf16; got f32"),
+        ({"out": ((B, T, K, H), jnp.bfloat16)}, r"out must be .* got \[2, 3, 2, 64\]"),
+        (
+            {"lse": ((B, N, T), jnp.float32)},
+            r"lse must be \[B, T, N\] = \[2, 3, 4\]; got \[2, 4, 3\]",
+        ),
+        ({"lse": ((B, T, N), jnp.bfloat16)}, r"lse must be f32; got bf16"),
+        ({"workspace": ((4,), jnp.float32)}, r"workspace must be u8; got f32"),
+        ({"target": "gfx942"}, r"target must be gfx950, gfx1201 or any; got gfx942"),
+        ({"target": "any"}, r"lowered for an AMD GPU of any target, and runs on a CPU"),
+        ({"scale": np.float32(np.nan)}, r"scale must be finite"),
+        ({"soft_cap": np.float32(-1)}, r"soft_cap must be 0 \(none\) or positive"),
+        ({"window_left": np.int64(-2)}, r"window_left must be -1 \(open\) or more; got -2"),
+        ({"window_right": np.int64(-7)}, r"window_right must be -1 \(open\) or more; got -7"),
+        ({"num_splits": np.int64(0)}, r"num_splits must be 1 or more; got 0"),
+        ({"scale": np.float64(1)}, r"expected F32 but got F64"),
+    ],
+)
+def test_wrong_operand(changes, message):
+    with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+        call(**changes)
+
+
+@pytest.mark.parametrize("head_dim", [4, 65, 264])
+def test_wrong_head_size(head_dim):
+    def shape(*leading):
+        return (*leading, head_dim), jnp.bfloat16
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"multiple of 8 .* got {head_dim}"):
+        call(query=shape(B, T, N), key=shape(B, S, K), value=shape(B, S, K), out=shape(B, T, N))
+
+
+def test_wrong_head_ratio():
+    key = ((B, S, 3, H), jnp.bfloat16)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"multiple of .* got 4 and 3"):
+        call(key=key, value=key)

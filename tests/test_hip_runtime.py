@@ -1,0 +1,228 @@
+"""The HIP runtime against a strict stand-in for the library, in processes of their own."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent / "hip_stand_in" / "hip_stand_in.cc"
+INVALID_HANDLE = "hipErrorInvalidHandle"
+
+# Loads the stand-ins as the plugin does, with local scope, and runs the body of a case. Streams
+# are numbered device * 256 + n; addresses are never followed by the stand-in.
+PRELUDE = """
+import ctypes, importlib.util, json, sys, threading
+from importlib.machinery import PathFinder
+libraries = [ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL) for path in json.loads(sys.argv[1])]
+if libraries:
+    hip = libraries[0]
+    hip.hip_stand_in_log.restype = ctypes.c_char_p
+# The extension alone, without JAX, which takes seconds to import.
+folder = importlib.util.find_spec("jax_fa").submodule_search_locations
+spec = PathFinder.find_spec("_native", folder)
+_native = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(_native)
+SHAPE = (2, 100, 70, 4, 2, 64)  # B T S N K H
+def flash(device=0, stream=None, shape=SHAPE, address=4096):
+    _native.hip_flash(device, 256 * device + 7 if stream is None else stream, shape, address)
+def attempt(function, *args, **kwargs):
+    try:
+        return function(*args, **kwargs)
+    except RuntimeError as error:
+        return str(error)
+def log():
+    return hip.hip_stand_in_log().decode().splitlines()
+def answer(value):
+    print(json.dumps(value))
+"""
+
+
+def cxx_command():
+    """A C++ compiler: the system's, else the build requirement ziglang's where installed."""
+    for name in ("c++", "g++", "clang++"):
+        if shutil.which(name):
+            return [name]
+    pytest.importorskip("ziglang", reason="no C++ compiler to build the stand-in library with")
+    return [sys.executable, "-m", "ziglang", "c++"]
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    """Builds the stand-in of a HIP major version: stand_in(7) -> path."""
+    folder = tmp_path_factory.mktemp("hip")
+    built = {}
+
+    def build(major):
+        if major not in built:
+            built[major] = folder / f"libamdhip64.so.{major}"
+            subprocess.run(
+                [
+                    *cxx_command(),
+                    *("-std=c++20", "-O1", "-shared", "-fPIC", f"-DHIP_STAND_IN_MAJOR={major}"),
+                    f"-Wl,-soname,libamdhip64.so.{major}",
+                    *(str(SOURCE), "-o", str(built[major])),
+                ],
+                check=True,
+            )
+        return str(built[major])
+
+    return build
+
+
+@pytest.fixture
+def run(stand_in):
+    """Runs Python code with stand-ins loaded and gives what it answered."""
+
+    def run_code(code, devices="gfx950:sramecc+:xnack-", majors=(7,)):
+        result = subprocess.run(
+            [sys.executable, "-c", PRELUDE + code, json.dumps([stand_in(m) for m in majors])],
+            env={**os.environ, "HIP_STAND_IN_DEVICES": devices},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run_code
+
+
+def fields(line):
+    return dict(re.findall(r"(\w+)=(\S*)", line))
+
+
+def test_no_library_means_no_devices(run):
+    devices, error = run("answer([_native.hip_devices(), attempt(flash)])", majors=())
+    assert devices == []
+    assert "libamdhip64.so.7" in error
+    assert "not loaded" in error
+
+
+@pytest.mark.parametrize("major", [7, 6, 5])
+def test_devices_without_feature_flags(run, major):
+    listed = run(
+        "answer(_native.hip_devices())",
+        devices="gfx950:sramecc+:xnack-,gfx1100,gfx1201",
+        majors=(major,),
+    )
+    assert listed == ["gfx950", "gfx1100", "gfx1201"]
+
+
+def test_library_without_devices(run):
+    code = "answer([_native.hip_devices(), hip.hip_stand_in_last_error()])"
+    assert run(code, devices="") == [[], 0]
+
+
+def test_two_majors_are_refused(run):
+    error = run("answer(attempt(flash))", majors=(7, 6))
+    assert "libamdhip64.so.7" in error
+    assert "libamdhip64.so.6" in error
+
+
+def test_launch(run):
+    lines = run("flash(); answer(log())")
+    assert lines[0] == "load device=0"
+    launch = fields(lines[1])
+    assert launch["kernel"] == "flash_bfloat16_h64_plain"
+    assert launch["stream"] == "7"
+    assert launch["lds"] == "0"
+    assert launch["block"] == "512"
+    assert int(launch["grid"]) == 2 * 4  # one tile of queries a head: B * N
+    arguments = bytes.fromhex(launch["arguments"])
+    assert [int.from_bytes(arguments[i : i + 8], "little") for i in range(0, 40, 8)] == [4096] * 5
+    assert len(lines) == 2
+
+
+def test_module_is_loaded_once_a_device(run):
+    lines = run(
+        "for device in (0, 1, 0, 1): flash(device)\nanswer(log())", devices="gfx950,gfx1201"
+    )
+    assert [line.split()[0] for line in lines].count("load") == 2
+    launches = [fields(line) for line in lines if line.startswith("launch")]
+    assert [launch["device"] for launch in launches] == ["0", "1", "0", "1"]
+    assert [launch["block"] for launch in launches] == ["512", "256", "512", "256"]
+
+
+def test_current_device_is_restored(run):
+    code = """
+hip.hipSetDevice(1)
+flash(0)
+answer([hip.hip_stand_in_current_device(), attempt(flash, 0, stream=256 + 7),
+        hip.hip_stand_in_current_device(), hip.hip_stand_in_last_error()])
+"""
+    current, error, current_after_error, last_error = run(code, devices="gfx950,gfx950")
+    assert (current, current_after_error) == (1, 1)
+    assert INVALID_HANDLE in error
+    assert last_error == 0  # a reported failure is not left for others to find
+
+
+def test_threads_start_on_device_0(run):
+    code = """
+errors = []
+threads = [threading.Thread(target=lambda d=d: errors.append(attempt(flash, d)))
+           for d in (0, 1, 1, 0)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+answer([errors, sum(line.startswith("load") for line in log())])
+"""
+    errors, loads = run(code, devices="gfx950,gfx950")
+    assert errors == [None] * 4
+    assert loads == 2
+
+
+def test_foreign_architecture(run):
+    error = run("answer(attempt(flash))", devices="gfx942:sramecc+:xnack-")
+    assert "gfx950" in error
+    assert "gfx1201" in error
+    assert "gfx942" in error
+
+
+def test_missing_device(run):
+    assert "hipErrorInvalidDevice" in run("answer(attempt(flash, 3))")
+
+
+def test_loading_under_capture_fails_with_a_message(run):
+    code = """
+hip.hip_stand_in_capture(1)
+first = attempt(flash)
+hip.hip_stand_in_capture(0)
+flash()
+hip.hip_stand_in_capture(1)
+answer([first, attempt(flash)])
+"""
+    first, loaded_before = run(code)
+    assert "hipErrorStreamCaptureUnsupported" in first
+    assert loaded_before is None
+
+
+def test_no_keys_fills_and_launches_nothing(run):
+    lines = run("flash(shape=(2, 3, 0, 4, 2, 64)); answer(log())")
+    memsets = [fields(line) for line in lines if line.startswith("memset")]
+    assert [(m["width"], m["count"]) for m in memsets] == [
+        ("8", str(2 * 3 * 4 * 64 * 2)),
+        ("32", "24"),
+    ]
+    assert int(memsets[1]["value"]) & 0xFFFFFFFF == 0xFF800000  # -inf
+    assert not any(line.startswith("launch") for line in lines)
+
+
+def test_no_queries_do_nothing(run):
+    assert run("flash(shape=(0, 3, 5, 4, 2, 64)); answer(log())") == ["load device=0"]
+
+
+def test_large_batches_take_several_launches(run):
+    batch, heads = 100_000, 128
+    lines = run(f"flash(shape=({batch}, 1, 1, {heads}, 8, 64)); answer(log())")
+    launches = [fields(line) for line in lines if line.startswith("launch")]
+    assert len(launches) == 2
+    assert sum(int(launch["grid"]) for launch in launches) == batch * heads
+
+
+@pytest.mark.parametrize(("architecture", "units"), [("gfx950", 32), ("gfx1201", 64)])
+def test_compute_units(run, architecture, units):
+    assert run("answer(_native.hip_compute_units(0))", devices=architecture) == units
