@@ -8,6 +8,7 @@ from jax_fa import _native, emulator
 # of the budget table at the head of csrc/kernels/arch/<target>/mainloop.h.
 BUDGETS = {
     "gfx950": {64: (176, 33792), 128: (248, 67584), 256: (256, 67584)},
+    "gfx1201": {64: (216, 0), 128: (168, 0), 256: (256, 0)},
 }
 DTYPES = ("bfloat16", "float16")
 VARIANTS = ("plain", "softcap")

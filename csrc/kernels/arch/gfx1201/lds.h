@@ -10,35 +10,43 @@
 
 namespace jax_fa::arch {
 
-// K in S^T = K.Q^T: rows as A rows. Rows past the length and head elements past the run-time H are
-// zero; kWholeHead promises that there are none of the latter.
-template <class Element, class Rows>
+// K in S^T = K.Q^T: rows as A rows, in tiles of 16 kFragments keys. Rows past the length and head
+// elements past the run-time H are zero; kWholeHead promises that there are none of the latter.
+template <class Element, class Rows, int kFragments>
 class KeyOperands {
  public:
   JAX_FA_DEVICE explicit KeyOperands(const Rows& rows) : rows_(rows) {
     const u32 depth_bytes = operand_depth() * sizeof(Element);
-    offset_ = fragment_column() * rows.row_stride_bytes() + depth_bytes;
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      const u32 row = f * kFragmentDim + fragment_column();
+      offset_[f] = row * rows.row_stride_bytes() + depth_bytes;
+    }
     head_end_ = static_cast<int>(rows.head_bytes() - depth_bytes);
   }
 
-  // Once per tile: keeps the compiler from holding a register per constant added to the offset,
+  // Once per tile: keeps the compiler from holding a register per constant added to an offset,
   // which then is part of the load instruction.
-  JAX_FA_DEVICE void begin_tile() { offset_ = opaque(offset_); }
+  JAX_FA_DEVICE void begin_tile() {
+    JAX_FA_UNROLL for (u32& offset : offset_) offset = opaque(offset);
+  }
 
-  // Keys first_key .. +15, head elements 16 step .. +15.
+  JAX_FA_DEVICE Buffer tile(int first_key) const {
+    return rows_.rows(first_key, kFragments * kFragmentDim);
+  }
+
+  // Keys 16 fragment .. +15 of a tile, head elements 16 step .. +15.
   template <bool kWholeHead>
-  JAX_FA_DEVICE Operand<Element> read(int first_key, int step) const {
+  JAX_FA_DEVICE Operand<Element> read(Buffer tile, int fragment, int step) const {
     const int step_bytes = step * kFragmentDepth * sizeof(Element);
-    u32 offset = offset_ + step_bytes;
+    u32 offset = offset_[fragment] + step_bytes;
     if (!kWholeHead && step_bytes >= head_end_) offset = kOutOfRange;
-    return __builtin_bit_cast(Operand<Element>,
-                              load_16_bytes(rows_.rows(first_key, kFragmentDim), offset));
+    return __builtin_bit_cast(Operand<Element>, load_16_bytes(tile, offset));
   }
 
  private:
   Rows rows_;
-  u32 offset_;    // this lane's, in bytes from the start of a fragment
-  int head_end_;  // of the head, in bytes from this lane's first element
+  u32 offset_[kFragments];  // this lane's, in bytes from the start of a tile
+  int head_end_;            // of the head, in bytes from this lane's first element
 };
 
 // V^T in O^T = V^T.P^T: rows as depth. Keys past the length are copies of the last key, which the

@@ -11,6 +11,17 @@
 //
 // A wave's matrix and vector instructions cannot overlap on this chip; those of different waves of
 // a SIMD fill each other's waits.
+//
+// Registers per lane, query_tiles x:
+//   H              64   128   256
+//   rows, keys  32, 64  16, 32  16, 32
+//   O              64    64   128      8 per 16 x 16 fragment
+//   Q              32    32    64
+//   S, P           64    16    16
+//   operand ring   16    16    16
+//   row state       8     4     4
+//   addresses, temporaries: about 20
+//   at most       216   168   256      7, 9 and 5 waves per SIMD
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 
@@ -55,9 +66,10 @@ class Mainloop {
                           const QueryFragments<Config>& query, Softmax<Config>& softmax,
                           OutputFragments<Config>& output) {
     // Two key fragments in turn: consecutive matrix instructions have different accumulators.
-    const auto load_key = [&](int tile, int i) {
-      const int first_key = tile * Config::kBlockKv + i % Config::kScoreTiles * kFragmentDim;
-      return keys_.template read<kWholeHead>(first_key, i / Config::kScoreTiles);
+    Buffer key_tile = keys_.tile(wave.begin * Config::kBlockKv);
+    const auto load_key = [&](int i) {
+      return keys_.template read<kWholeHead>(key_tile, i % Config::kScoreTiles,
+                                             i / Config::kScoreTiles);
     };
     typename Values::Block block;
     const auto load_value = [&](int tile, int i) {
@@ -68,7 +80,7 @@ class Mainloop {
     };
 
     Operand<Element> ring[kRingDepth];
-    JAX_FA_UNROLL for (int i = 0; i < kRingDepth; ++i) ring[i] = load_key(wave.begin, i);
+    JAX_FA_UNROLL for (int i = 0; i < kRingDepth; ++i) ring[i] = load_key(i);
 #pragma nounroll
     for (int tile = wave.begin; tile < wave.end; ++tile) {
       keys_.begin_tile();
@@ -84,7 +96,7 @@ class Mainloop {
         fence_schedule();
         const int next = i + kRingDepth;
         ring[i % kRingDepth] =
-            next < kKeyCount ? load_key(tile, next) : load_value(tile, next - kKeyCount);
+            next < kKeyCount ? load_key(next) : load_value(tile, next - kKeyCount);
         fence_schedule();
       }
 
@@ -94,6 +106,8 @@ class Mainloop {
       }
       const ProbabilityFragments<Config> p = softmax.update(scores, output);
       block.offset = opaque(block.offset);  // or base + offset is formed early, in vector registers
+      // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
+      key_tile = keys_.tile((tile + 1) * Config::kBlockKv);
       fence_schedule();
 
       JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
@@ -104,16 +118,14 @@ class Mainloop {
         }
         fence_schedule();
         const int next = i + kRingDepth;
-        // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
-        ring[slot] =
-            next < kValueCount ? load_value(tile, next) : load_key(tile + 1, next - kValueCount);
+        ring[slot] = next < kValueCount ? load_value(tile, next) : load_key(next - kValueCount);
         fence_schedule();
       }
     }
   }
 
   u32 head_bytes_;
-  KeyOperands<Element, Rows> keys_;
+  KeyOperands<Element, Rows, Config::kScoreTiles> keys_;
   Values values_;
 };
 

@@ -52,8 +52,7 @@ JAX_FA_DEVICE u32 pack_pair(float low, float high, float16) {
 // log2 of what half a unit in the last place adds to 1: with it, a sum of probabilities rounded
 // towards zero is off by as much either way as one of probabilities rounded to nearest.
 template <class Element>
-inline constexpr float kPackingLossLog2 =
-    __is_same(Element, bfloat16) ? 0.00562455f : 0.00070428f;
+inline constexpr float kPackingLossLog2 = __is_same(Element, bfloat16) ? 0.00562455f : 0.00070428f;
 
 // Rounds the probabilities of one score fragment into one P^T operand.
 template <class Element>
