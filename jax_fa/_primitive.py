@@ -34,7 +34,7 @@ def forward(
     query_lengths: jax.Array | None,
     key_lengths: jax.Array | None,
 ) -> Pair:
-    """(out [*B, T, N, Hv], lse [*B, T, N]) by the implementation that `spec` and the platform give."""
+    """(out [*B, T, N, Hv], lse [*B, T, N]), by whichever implementation spec and platform give."""
     return _forward_op(spec)(query, key, value, query_lengths, key_lengths)
 
 
@@ -145,9 +145,7 @@ def backward(
     d_lse: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Gradients of query, key and value; by the blockwise implementation on every platform."""
-    return _backward_op(spec)(
-        query, key, value, query_lengths, key_lengths, out, lse, d_out, d_lse
-    )
+    return _backward_op(spec)(query, key, value, query_lengths, key_lengths, out, lse, d_out, d_lse)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ _KERNEL_DTYPES = ("bfloat16", "float16")
 
 
 def choose(implementation: str | None, query: Any, key: Any, value: Any) -> str:
-    """ "xla", a target, or ANY_TARGET (on ROCm; xla elsewhere).
+    """One of "xla", a target, or ANY_TARGET (on ROCm; xla elsewhere).
 
     Raises:
       NotImplementedError: a target is named that has no kernel for these operands.
@@ -47,9 +47,7 @@ def _no_kernel_because(query: Any, value: Any) -> str | None:
     if head_dim > MAX_HEAD_DIM:
         return f"serves query with a head size H <= {MAX_HEAD_DIM}; got {head_dim}"
     if value_head_dim != head_dim:
-        return (
-            f"serves value with the head size H={head_dim} of query; got Hv={value_head_dim}"
-        )
+        return f"serves value with the head size H={head_dim} of query; got Hv={value_head_dim}"
     return None
 
 

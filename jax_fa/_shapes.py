@@ -91,7 +91,9 @@ def lse_dtype(dtype: Any) -> Any:
 def require_float(name: str, operand: Any) -> None:
     """Raises TypeError unless `operand` has one of the floating-point types served."""
     if str(operand.dtype) not in _DTYPES:
-        raise TypeError(f"{name} must have one of the dtypes {', '.join(_DTYPES)}; got {operand.dtype}")
+        raise TypeError(
+            f"{name} must have one of the dtypes {', '.join(_DTYPES)}; got {operand.dtype}"
+        )
 
 
 def require_same_dtype(name: str, operand: Any, other: Any, like: str = "query") -> None:

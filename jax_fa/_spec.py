@@ -113,9 +113,7 @@ def _window(window: Any) -> tuple[int, int]:
         return OPEN, OPEN
     require_static("window", window, _STATIC_ADVICE)
     if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise TypeError(
-            f"window must be a pair (left, right) of integers or None; got {window!r}"
-        )
+        raise TypeError(f"window must be a pair (left, right) of integers or None; got {window!r}")
     return _side("left", window[0]), _side("right", window[1])
 
 

@@ -36,7 +36,8 @@ def merge_attention(
 ) -> tuple[jax.Array, jax.Array]:
     """Attention over the union of two disjoint sets of keys.
 
-    ``lse = log(exp(lse_a) + exp(lse_b))``, ``out = exp(lse_a - lse) out_a + exp(lse_b - lse) out_b``.
+    ``lse = log(exp(lse_a) + exp(lse_b))`` and
+    ``out = exp(lse_a - lse) out_a + exp(lse_b - lse) out_b``.
 
     Args:
       out_a: [..., N, Hv], normalised output over the first set.

@@ -66,9 +66,7 @@ def _lengths(lengths: jax.Array | None, batch: tuple[int, ...], limit: int) -> j
     return jnp.clip(lengths, 0, limit)
 
 
-def _visible(
-    spec: AttentionSpec, t: int, s: int, t_b: jax.Array, s_b: jax.Array
-) -> jax.Array:
+def _visible(spec: AttentionSpec, t: int, s: int, t_b: jax.Array, s_b: jax.Array) -> jax.Array:
     """Which keys each row sees: bool [*B, T, S]."""
     row = jnp.arange(t)[:, None]
     column = jnp.arange(s)[None, :]

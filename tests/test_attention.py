@@ -15,7 +15,10 @@ from tolerance import assert_close, expect
 
 from jax_fa import flash_attention, reference
 
-RUNS = [("xla", "float32"), *((i, d) for i in IMPLEMENTATIONS for d in ("bfloat16", "float16"))]
+# Every case on float32 xla and on bfloat16 kernels; the other dtypes are in the slow sweep.
+RUNS = [("xla", "float32"), *((target, "bfloat16") for target in KERNEL_TARGETS)]
+SLOW_RUNS = [("xla", "bfloat16"), ("xla", "float16"), *((t, "float16") for t in KERNEL_TARGETS)]
+EVERY_DTYPE = DENSE[:4] + tuple(case for case in HEAD_DIMS if case.h in (20, 64, 128, 256))
 
 
 def check(case: Case, implementation: str, dtype: str) -> None:
@@ -33,12 +36,25 @@ def test_matches_the_reference(case, implementation, dtype):
     check(case, implementation, dtype)
 
 
+@pytest.mark.parametrize(("implementation", "dtype"), SLOW_RUNS)
+@pytest.mark.parametrize("case", EVERY_DTYPE, ids=str)
+def test_matches_the_reference_in_every_dtype(case, implementation, dtype):
+    check(case, implementation, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("implementation", "dtype"), SLOW_RUNS)
+@pytest.mark.parametrize("case", [c for c in (*DENSE, *HEAD_DIMS) if c not in EVERY_DTYPE], ids=str)
+def test_sweep_of_cases_and_dtypes(case, implementation, dtype):
+    check(case, implementation, dtype)
+
+
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_many_query_heads_on_many_key_heads(implementation):
     check(Case("N=64, K=16", t=3, s=5, n=64, k=16), implementation, "bfloat16")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_any_shape_and_options(implementation, data):

@@ -78,7 +78,5 @@ def test_gradients_of_empty_parts_are_finite():
 
 def test_dtype_of_the_parts():
     out_a, lse_a, out_b, lse_b = parts(0.0, 1.0)
-    out, lse = merge_attention(
-        out_a.astype(jnp.bfloat16), lse_a, out_b.astype(jnp.bfloat16), lse_b
-    )
+    out, lse = merge_attention(out_a.astype(jnp.bfloat16), lse_a, out_b.astype(jnp.bfloat16), lse_b)
     assert (out.dtype, lse.dtype) == (jnp.bfloat16, jnp.float32)

@@ -20,7 +20,9 @@ AXES = list(itertools.product([0, 1, None], repeat=3))[:-1]
 
 def loop_over(function, axes, operands, size):
     rows = [
-        function(*(x if a is None else jnp.take(x, i, a) for x, a in zip(operands, axes)))
+        function(
+            *(x if a is None else jnp.take(x, i, a) for x, a in zip(operands, axes, strict=True))
+        )
         for i in range(size)
     ]
     return jax.tree.map(lambda *x: jnp.stack(x), *rows)

@@ -71,14 +71,19 @@ def check(implementation, case, dtype, lse_only=False):
         np.testing.assert_allclose(a, b, atol=_TOLERANCE[dtype] * largest, rtol=0, err_msg=name)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_xla_gradients(case, dtype):
+def test_xla_gradients(case):
+    check("xla", case, "float32")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_xla_gradients_in_half_precision(case, dtype):
     check("xla", case, dtype)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS[1:])
-@pytest.mark.parametrize("case", CASES[:8], ids=str)
+@pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[7]], ids=str)
 def test_kernel_gradients(case, implementation):
     check(implementation, case, "bfloat16")
 

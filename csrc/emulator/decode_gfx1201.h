@@ -1,4 +1,5 @@
-// The vector opcodes of gfx1201: numbers and mnemonics, and which row of the shared families each is.
+// The vector opcodes of gfx1201: numbers and mnemonics, and which row of the shared families each
+// is.
 #ifndef JAX_FA_EMULATOR_DECODE_GFX1201_H_
 #define JAX_FA_EMULATOR_DECODE_GFX1201_H_
 

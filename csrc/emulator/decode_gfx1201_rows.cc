@@ -22,15 +22,16 @@ bool Is16BitType(std::string_view type) {
   return type == "f16" || type == "b16" || type == "i16" || type == "u16";
 }
 
-// Which operands are halves of registers, from the types at the end of the mnemonic: one type is that
-// of all operands, two are those of result and sources. Packed results fill their register.
+// Which operands are halves of registers, from the types at the end of the mnemonic: one type is
+// that of all operands, two are those of result and sources. Packed results fill their register.
 uint32_t HalfFlags(std::string_view mnemonic) {
   const size_t last_at = mnemonic.rfind('_');
   const std::string_view sources = mnemonic.substr(last_at + 1);
   const std::string_view rest = mnemonic.substr(0, last_at);
   const std::string_view before = rest.substr(rest.rfind('_') + 1);
-  const bool converts = before.size() >= 2 && before.size() <= 4 &&
-                        (before.ends_with("16") || before.ends_with("32") || before.ends_with("64"));
+  const bool converts =
+      before.size() >= 2 && before.size() <= 4 &&
+      (before.ends_with("16") || before.ends_with("32") || before.ends_with("64"));
   const std::string_view result = converts ? before : sources;
   uint32_t flags = 0;
   if (mnemonic.find("_pk_") != std::string_view::npos) return flags;
@@ -113,9 +114,9 @@ class Table {
     return &row;
   }
   static bool HasVop3Form(std::string_view mnemonic) {
-    for (const char* without : {"v_fmamk_f32", "v_fmaak_f32", "v_fmamk_f16", "v_fmaak_f16",
-                                "v_pk_fmac_f16", "v_swap_b32", "v_readfirstlane_b32",
-                                "v_permlane64_b32"}) {
+    for (const char* without :
+         {"v_fmamk_f32", "v_fmaak_f32", "v_fmamk_f16", "v_fmaak_f16", "v_pk_fmac_f16", "v_swap_b32",
+          "v_readfirstlane_b32", "v_permlane64_b32"}) {
       if (mnemonic == without) return false;
     }
     return true;

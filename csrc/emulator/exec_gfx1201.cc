@@ -58,9 +58,9 @@ void Permute(Wave& wave, const Instruction& instruction, bool fetch_inactive, bo
     }
   }
 }
-// v_permlane16: within a row of 16 lanes; v_permlanex16: from the other row of the pair. Lane i of the
-// row takes lane select[i], sixteen 4-bit numbers in two scalars. op_sel[0]: also lanes that are
-// off; op_sel[1]: 0 instead of the old value where the source is off.
+// v_permlane16: within a row of 16 lanes; v_permlanex16: from the other row of the pair. Lane i of
+// the row takes lane select[i], sixteen 4-bit numbers in two scalars. op_sel[0]: also lanes that
+// are off; op_sel[1]: 0 instead of the old value where the source is off.
 template <int kOtherRow>
 void ExecPermlane16(Wave& wave, const Instruction& instruction) {
   uint32_t low[kLaneStride], high[kLaneStride];
@@ -86,8 +86,8 @@ void ExecPermlane64(Wave& wave, const Instruction& instruction) {
 }
 
 // ---- memory ----
-// Eight lanes give the addresses of eight rows of eight 16-bit elements; lane t of the eight receives
-// column t, element j of it from row j.
+// Eight lanes give the addresses of eight rows of eight 16-bit elements; lane t of the eight
+// receives column t, element j of it from row j.
 void ExecLoadTranspose(Wave& wave, const Instruction& instruction) {
   if (!wave.AllLanes()) {
     Fail(wave, instruction, "a transposing load with lanes turned off: not documented");

@@ -52,7 +52,7 @@ struct Operand {
   uint8_t dwords = 0;  // registers read or written from `index` on
   bool is_16bit_constant = false;
   uint16_t index = 0;
-  uint32_t value = 0;   // kConstant: low dword; 64-bit operands take ConstantHigh()
+  uint32_t value = 0;  // kConstant: low dword; 64-bit operands take ConstantHigh()
   uint32_t value_high = 0;
 };
 
@@ -72,12 +72,14 @@ struct Modifiers {
   bool dpp_bound_ctrl = false, dpp_fetch_inactive = false;
   uint32_t dpp8 = 0;
   bool sdwa = false;
-  uint8_t sdwa_dst_sel = 6, sdwa_dst_unused = 0, sdwa_src0_sel = 6, sdwa_src1_sel = 6, sdwa_sext = 0;
+  uint8_t sdwa_dst_sel = 6, sdwa_dst_unused = 0, sdwa_src0_sel = 6, sdwa_src1_sel = 6,
+          sdwa_sext = 0;
 };
 
 // Fields of the memory encodings.
 struct MemoryFields {
-  int32_t offset = 0;    // signed byte offset (DS: unsigned 16 bits; two-address forms: offset, offset1)
+  int32_t offset =
+      0;  // signed byte offset (DS: unsigned 16 bits; two-address forms: offset, offset1)
   int32_t offset1 = 0;
   bool offen = false, idxen = false, lds = false, gds = false;
   uint8_t cache_policy = 0;  // sc0/sc1/nt or scope/th bits; no effect on results
@@ -102,31 +104,31 @@ struct Opcode {
 enum OpFlags : uint32_t {
   kReadsVccImplicitly = 1u << 0,
   kWritesVccImplicitly = 1u << 1,
-  kReadsDst = 1u << 2,       // fmac, dot accumulators, d16_hi loads, cndmask-like merges
+  kReadsDst = 1u << 2,  // fmac, dot accumulators, d16_hi loads, cndmask-like merges
   kWritesScc = 1u << 3,
   kReadsScc = 1u << 4,
   kReadsM0 = 1u << 5,
-  kIgnoresExec = 1u << 6,    // readlane, writelane, matrix instructions, permlane swaps
-  kF16Sources = 1u << 7,     // inline constants are half precision
+  kIgnoresExec = 1u << 6,  // readlane, writelane, matrix instructions, permlane swaps
+  kF16Sources = 1u << 7,   // inline constants are half precision
   kBf16Sources = 1u << 8,
-  kF64Sources = 1u << 9,     // 64-bit float constants
+  kF64Sources = 1u << 9,  // 64-bit float constants
   kCrossLane = 1u << 10,
   kReadsExec = 1u << 11,
   kWritesExec = 1u << 12,
   kTerminator = 1u << 13,
-  kIntSources = 1u << 14,    // no abs/neg; integer constants
-  kPackedMath = 1u << 15,    // VOP3P with op_sel_hi
+  kIntSources = 1u << 14,  // no abs/neg; integer constants
+  kPackedMath = 1u << 15,  // VOP3P with op_sel_hi
   kDefaultSourceBits = 1u << 16,
 };
 
 struct Instruction {
   ExecFn exec = nullptr;
   const Opcode* opcode = nullptr;
-  uint32_t pc = 0;          // byte offset in the code object's text
+  uint32_t pc = 0;  // byte offset in the code object's text
   uint8_t size_bytes = 4;
-  Operand dst, sdst;        // sdst: scalar carry/compare destination of VOP3, or M0-like extras
+  Operand dst, sdst;  // sdst: scalar carry/compare destination of VOP3, or M0-like extras
   std::array<Operand, 3> src;
-  int32_t simm16 = 0;       // SOPP/SOPK immediate, sign-extended
+  int32_t simm16 = 0;  // SOPP/SOPK immediate, sign-extended
   Modifiers mod;
   MemoryFields mem;
   // VOPD: the second half; null otherwise. Both halves read all sources before either writes.

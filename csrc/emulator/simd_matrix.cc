@@ -4,11 +4,12 @@
 //     A[i][k], B[k][j]   lane S * (k / e) + i (or j), element k % e, e = K * S / 64 elements a lane
 //     C, D[i][j]         S = 16: register i % 4, lane 16 * (i / 4) + j
 //                        S = 32: register 4 * (i / 8) + i % 4, lane 32 * (i / 4 % 2) + j
-// Sparse ones (smfmac) take an A with two of every four elements, and where they stand as 2-bit numbers.
+// Sparse ones (smfmac) take an A with two of every four elements, and where they stand as 2-bit
+// numbers.
 //
-// Numerics: D[i][j] = fma(A[i][k], B[k][j], ...) in single precision over ascending k, starting from
-// C. Products of 16-bit numbers are exact, so this is one rounding per step; what the hardware does
-// inside is not documented. EXEC is ignored.
+// Numerics: D[i][j] = fma(A[i][k], B[k][j], ...) in single precision over ascending k, starting
+// from C. Products of 16-bit numbers are exact, so this is one rounding per step; what the hardware
+// does inside is not documented. EXEC is ignored.
 #include "emulator/simd_level.h"
 #include "emulator/simd_math.h"
 #include "emulator/simd_valu.h"
@@ -18,8 +19,8 @@ namespace {
 
 enum class Format : uint8_t { kBf16, kF16, kF32 };
 
-// `kVectors` registers of `kWidth` floats hold 16 columns; `kBlockRows` rows are summed at a time, so
-// that enough independent sums hide the latency of the multiply-add.
+// `kVectors` registers of `kWidth` floats hold 16 columns; `kBlockRows` rows are summed at a time,
+// so that enough independent sums hide the latency of the multiply-add.
 #if defined(__AVX512F__)
 using Vector = __m512;
 inline constexpr int kWidth = 16, kBlockRows = 8;

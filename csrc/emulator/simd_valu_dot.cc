@@ -1,7 +1,7 @@
 // Dot products of short vectors within a register, added to a 32-bit accumulator.
 //
-// Floating point products are exact in single precision (bfloat16: unless they under- or overflow it);
-// each is added by a fused multiply-add, the lower element first.
+// Floating point products are exact in single precision (bfloat16: unless they under- or overflow
+// it); each is added by a fused multiply-add, the lower element first.
 #include "emulator/simd_level.h"
 #include "emulator/simd_math.h"
 #include "emulator/simd_valu.h"

@@ -33,9 +33,11 @@ inline Half DivFixup(Half quotient, Half denominator, Half numerator) {
   const uint32_t sign = (denominator.bits ^ numerator.bits) & 0x8000u;
   const uint32_t dm = denominator.bits & 0x7fffu, nm = numerator.bits & 0x7fffu;
   const bool invalid = d != d || n != n || (dm == 0 && nm == 0) || (dm == 0x7c00 && nm == 0x7c00);
+  const uint32_t qm = quotient.bits & 0x7fffu;
   const uint32_t value = dm == 0 || nm == 0x7c00   ? 0x7c00u
                          : dm == 0x7c00 || nm == 0 ? 0u
-                                                   : quotient.bits & 0x7fffu;
+                         : qm > 0x7c00             ? 0x7c00u
+                                                   : qm;
   return {static_cast<uint16_t>(invalid ? 0x7e00u : value | sign)};
 }
 

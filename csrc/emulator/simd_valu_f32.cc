@@ -23,14 +23,19 @@ inline WithBit<float> DivScale(float scaled, float denominator, float numerator)
   const bool reciprocal_denorm = IsDenorm(1.0f / denominator);
   const double quotient = static_cast<double>(numerator) / static_cast<double>(denominator);
   const bool quotient_denorm = quotient != 0 && std::fabs(quotient) < 0x1p-126;
-  if (reciprocal_denorm && quotient_denorm) return {is_denominator ? up : scaled, true};
+  // The documents print an exponent of +64 for the first case, which would overflow the
+  // denominator.
+  if (reciprocal_denorm && quotient_denorm) {
+    return {is_denominator ? scaled * 0x1p-64f : scaled, true};
+  }
   if (reciprocal_denorm) return {scaled * 0x1p-64f, false};
   if (quotient_denorm) return {is_numerator ? up : scaled, true};
   if (ExponentOf(numerator) <= 23) return {up, false};
   return {scaled, false};
 }
 
-// The quotient with the special cases of division put right.
+// The quotient with the special cases of division put right. A quotient that overflows has become
+// NaN in the steps before.
 inline float DivFixup(float quotient, float denominator, float numerator) {
   const uint32_t sign = (AsBits(denominator) ^ AsBits(numerator)) & 0x80000000u;
   const float infinity = AsFloat(0x7f800000u | sign);
@@ -43,6 +48,7 @@ inline float DivFixup(float quotient, float denominator, float numerator) {
   }
   if (denominator == 0 || numerator_inf) return infinity;
   if (denominator_inf || numerator == 0) return zero;
+  if (quotient != quotient) return infinity;
   return AsFloat((AsBits(quotient) & 0x7fffffffu) | sign);
 }
 

@@ -22,7 +22,9 @@ inline WithBit<double> DivScale(double scaled, double denominator, double numera
   if (IsDenorm(denominator)) return {up, false};
   const bool reciprocal_denorm = IsDenorm(1.0 / denominator);
   const bool quotient_denorm = IsDenorm(numerator / denominator);
-  if (reciprocal_denorm && quotient_denorm) return {is_denominator ? up : scaled, true};
+  if (reciprocal_denorm && quotient_denorm) {
+    return {is_denominator ? scaled * 0x1p-128 : scaled, true};
+  }
   if (reciprocal_denorm) return {scaled * 0x1p-128, false};
   if (quotient_denorm) return {is_numerator ? up : scaled, true};
   if (ExponentOf(numerator) <= 53) return {up, false};
@@ -36,8 +38,10 @@ inline double DivFixup(double quotient, double denominator, double numerator) {
       (denominator == 0 && numerator == 0) || (denominator_inf && numerator_inf)) {
     return AsDouble(uint64_t{0x7ff80000} << 32);
   }
-  if (denominator == 0 || numerator_inf) return AsDouble((uint64_t{0x7ff} << 52) | sign);
+  const double infinity = AsDouble((uint64_t{0x7ff} << 52) | sign);
+  if (denominator == 0 || numerator_inf) return infinity;
   if (denominator_inf || numerator == 0) return AsDouble(sign);
+  if (quotient != quotient) return infinity;
   return AsDouble((AsBits(quotient) & ~(uint64_t{1} << 63)) | sign);
 }
 

@@ -1,9 +1,10 @@
 // The matrix instructions of gfx12, wave32: D = A * B + C with a 16 x 16 result.
 //
 // Lane l holds row l % 16 of A and column l % 16 of B. Its elements come in groups of four: group g
-// is k = 8 g + 4 (l / 16) .. + 3. Of C and D it holds column l % 16, rows 8 (l / 16) + r in register r
-// (in half r of packed 16-bit results). Sums start from C and add the products in the order of k, each
-// rounded to float32 (integers: exact); 16-bit results are rounded once, at the end.
+// is k = 8 g + 4 (l / 16) .. + 3. Of C and D it holds column l % 16, rows 8 (l / 16) + r in
+// register r (in half r of packed 16-bit results). Sums start from C and add the products in the
+// order of k, each rounded to float32 (integers: exact); 16-bit results are rounded once, at the
+// end.
 #include "emulator/simd_level.h"
 #include "emulator/simd_math.h"
 #include "emulator/simd_row.h"
@@ -38,7 +39,9 @@ struct Fp8 {
 };
 struct Bf8 {
   static constexpr int kBits = 8;
-  static float Value(uint32_t bits, bool) { return ToFloat(Half{static_cast<uint16_t>(bits << 8)}); }
+  static float Value(uint32_t bits, bool) {
+    return ToFloat(Half{static_cast<uint16_t>(bits << 8)});
+  }
 };
 template <int kWidth>
 struct Integer {
@@ -52,8 +55,8 @@ struct Integer {
 // Element e of a lane in the upper (1) or lower (0) half of the wave, as k.
 constexpr int KOf(int element, int upper) { return 8 * (element / 4) + 4 * upper + element % 4; }
 
-// values[k][row or column] of A or B. `flip` and `flip_odd` negate the even and odd elements (floats);
-// integers take `is_signed`.
+// values[k][row or column] of A or B. `flip` and `flip_odd` negate the even and odd elements
+// (floats); integers take `is_signed`.
 template <class Type, int kK, class T>
 inline void Unpack(const Wave& wave, const Operand& operand, bool is_signed, bool flip,
                    bool flip_odd, T (&values)[kK][kSide]) {
@@ -136,7 +139,8 @@ void WmmaF32(Wave& wave, const Instruction& instruction) {
   ApplySigns(instruction, sum);
   Products<A, B, kK>(wave, instruction, sum);
   for (int i = 0; i < kSide; ++i) {
-    uint32_t* row = wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
+    uint32_t* row =
+        wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
     for (int j = 0; j < kSide; ++j) row[j] = ToDword(sum[i][j]);
   }
 }
@@ -183,14 +187,18 @@ void WmmaI32(Wave& wave, const Instruction& instruction) {
   int64_t c[kSide][kSide];
   alignas(64) uint32_t scratch[kLaneStride];
   for (int i = 0; i < kSide; ++i) {
-    const uint32_t* row = AccumulatorRow(wave, instruction.src[2], i % 8, scratch) + kSide * (i / 8);
+    const uint32_t* row =
+        AccumulatorRow(wave, instruction.src[2], i % 8, scratch) + kSide * (i / 8);
     for (int j = 0; j < kSide; ++j) c[i][j] = static_cast<int32_t>(row[j]);
   }
   for (int i = 0; i < kSide; ++i) {
-    uint32_t* row = wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
+    uint32_t* row =
+        wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
     for (int j = 0; j < kSide; ++j) {
       const int64_t total = c[i][j] + sum[i][j];
-      const int64_t saturated = total > INT32_MAX ? INT32_MAX : total < INT32_MIN ? INT32_MIN : total;
+      const int64_t saturated = total > INT32_MAX   ? INT32_MAX
+                                : total < INT32_MIN ? INT32_MIN
+                                                    : total;
       row[j] = static_cast<uint32_t>(mod.clamp ? saturated : total);
     }
   }

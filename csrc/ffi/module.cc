@@ -99,7 +99,5 @@ NB_MODULE(_native, module) {
   module.def("hip_compute_units", &HipComputeUnits, nb::arg("device"));
   module.def("hip_flash", &HipFlash, nb::arg("device"), nb::arg("stream"), nb::arg("shape"),
              nb::arg("address"));
-#ifdef JAX_FA_HAVE_EMULATOR
   BindEmulator(module);
-#endif
 }

@@ -20,8 +20,6 @@ namespace {
 constexpr int kComputeUnitsGfx950 = 256;
 constexpr int kComputeUnitsGfx1201 = 64;
 
-#ifdef JAX_FA_HAVE_EMULATOR
-
 // The decoded code object, made on first use and kept.
 Status GetCodeObject(Target target, const emulator::CodeObject** code) {
   static std::mutex mutex;
@@ -45,8 +43,6 @@ Status GetCodeObject(Target target, const emulator::CodeObject** code) {
   return Status::Ok();
 }
 
-#endif
-
 }  // namespace
 
 Status EmulatorRuntime::GetTarget(Target* target) {
@@ -61,8 +57,6 @@ Status EmulatorRuntime::GetComputeUnits(int* count) {
   *count = target == Target::kGfx950 ? kComputeUnitsGfx950 : kComputeUnitsGfx1201;
   return Status::Ok();
 }
-
-#ifdef JAX_FA_HAVE_EMULATOR
 
 Status EmulatorRuntime::Load(Target target) {
   const emulator::CodeObject* code = nullptr;
@@ -107,16 +101,6 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   RecordLaunch(std::move(record));
   return Status::Ok();
 }
-
-#else
-
-Status EmulatorRuntime::Load(Target) {
-  return Status::Error("this build of jax_fa has no emulator");
-}
-
-Status EmulatorRuntime::Launch(Target target, const struct Launch&) { return Load(target); }
-
-#endif
 
 Status EmulatorRuntime::MemsetD8(const Buffer& buffer, uint8_t value) {
   if (buffer.bytes != 0) std::memset(buffer.data, value, buffer.bytes);
