@@ -1,0 +1,355 @@
+"""Each check of the emulator catches its planted defect, and passes the mended kernel."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from assemble import assemble
+
+from jax_fa import emulator
+
+# s[8:9] the array, v0 the lane of the workgroup, v1 its byte offset, v2 the wave (128 lanes: 0, 1).
+GFX950_START = """
+s_load_dwordx2 s[8:9], s[0:1], 0x0
+v_and_b32 v0, 0x3ff, v0
+v_lshlrev_b32 v1, 2, v0
+v_lshrrev_b32 v2, 6, v0
+s_waitcnt lgkmcnt(0)
+"""
+GFX950_END = """
+s_waitcnt vmcnt(0) lgkmcnt(0)
+global_store_dword v1, v3, s[8:9]
+s_endpgm
+"""
+GFX1201_START = """
+s_load_b64 s[8:9], s[0:1], 0x0
+v_and_b32 v0, 0x3ff, v0
+v_lshlrev_b32 v1, 2, v0
+v_lshrrev_b32 v2, 5, v0
+s_wait_kmcnt 0x0
+"""
+GFX1201_END = """
+s_wait_loadcnt_dscnt 0x0
+global_store_b32 v1, v3, s[8:9]
+s_endpgm
+"""
+
+
+class Defect(NamedTuple):
+    """A kernel body, the line that mends it, and what the emulator must say without it.
+
+    ``{mend}`` in the body is where ``mend`` goes; ``{defect}`` where ``wrong`` goes without it.
+    """
+
+    name: str
+    body: str
+    mend: str
+    says: str
+    wrong: str = ""
+    target: str = "gfx950"
+
+
+DEFECTS = [
+    Defect(
+        "vmem_wait_missing",
+        """
+        global_load_dword v4, v1, s[8:9]
+        {mend}
+        v_add_u32 v3, 1, v4
+        """,
+        mend="s_waitcnt vmcnt(0)",
+        says="reads v4 while its load is still under way",
+    ),
+    Defect(
+        "wait_count_off_by_one",
+        """
+        global_load_dword v4, v1, s[8:9]
+        global_load_dword v5, v1, s[8:9] offset:4
+        {mend}
+        v_add_u32 v3, v4, v5
+        """,
+        mend="s_waitcnt vmcnt(0)",
+        wrong="s_waitcnt vmcnt(1)",
+        says="reads v5 while its load is still under way",
+    ),
+    Defect(
+        "smem_wait_missing",
+        """
+        s_load_dword s12, s[8:9], 0x0
+        {mend}
+        v_mov_b32 v3, s12
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        says="reads s12 while its load is still under way",
+    ),
+    Defect(
+        "smem_returns_out_of_order",
+        """
+        s_load_dword s12, s[8:9], 0x0
+        s_load_dword s13, s[8:9], 0x4
+        {mend}
+        v_mov_b32 v3, s12
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        wrong="s_waitcnt lgkmcnt(1)",
+        says="reads s12 while its load is still under way",
+    ),
+    Defect(
+        "lds_read_wait_missing",
+        """
+        ds_write_b32 v1, v0
+        ds_read_b32 v4, v1
+        {mend}
+        v_mov_b32 v3, v4
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        says="reads v4 while its load is still under way",
+    ),
+    Defect(
+        "overwritten_under_way",
+        """
+        global_load_dword v4, v1, s[8:9]
+        {mend}
+        v_mov_b32 v4, 7
+        v_mov_b32 v3, v4
+        """,
+        mend="s_waitcnt vmcnt(0)",
+        says="overwrites v4 while a load into it is still under way",
+    ),
+    Defect(
+        "barrier_missing",
+        """
+        ds_write_b32 v1, v0
+        s_waitcnt lgkmcnt(0)
+        {mend}
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        """,
+        mend="s_barrier",
+        says="(wrote with no barrier|was never written)",
+    ),
+    Defect(
+        "wait_before_barrier_missing",
+        """
+        ds_write_b32 v1, v0
+        {mend}
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        says="wrote with no barrier",
+    ),
+    Defect(
+        "write_after_read_without_barrier",
+        """
+        ds_write_b32 v1, v0
+        s_waitcnt lgkmcnt(0)
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        s_waitcnt lgkmcnt(0)
+        {mend}
+        ds_write_b32 v1, v2
+        """,
+        mend="s_barrier",
+        says="(reads|wrote) with no barrier",
+    ),
+    Defect(
+        "barrier_in_one_wave_only",
+        """
+        v_mov_b32 v3, v0
+        v_readfirstlane_b32 s12, v2
+        s_cmp_eq_u32 s12, {mend}
+        s_cbranch_scc1 .Lskip
+        s_barrier
+        .Lskip:
+        """,
+        mend="2",
+        wrong="1",
+        says="(has ended without reaching this barrier|while others wait at a barrier)",
+    ),
+    Defect(
+        "lds_never_written",
+        """
+        {mend}
+        ds_read_b32 v3, v1
+        """,
+        mend="ds_write_b32 v1, v0",
+        says="reads LDS byte 0, which was never written",
+    ),
+    Defect(
+        "vgpr_never_written",
+        """
+        {mend}
+        v_add_u32 v3, v0, v7
+        """,
+        mend="v_mov_b32 v7, 1",
+        says="reads v7, which was never written",
+    ),
+    Defect(
+        "vgpr_written_in_some_lanes_only",
+        """
+        s_mov_b64 exec, {mend}
+        v_mov_b32 v7, 1
+        s_mov_b64 exec, -1
+        v_add_u32 v3, v0, v7
+        """,
+        mend="-1",
+        wrong="15",
+        says="lane 4, .*reads v7, which was never written",
+    ),
+    Defect(
+        "sgpr_never_written",
+        """
+        {mend}
+        v_mov_b32 v3, s20
+        """,
+        mend="s_mov_b32 s20, 1",
+        says="reads s20, which was never written",
+    ),
+    Defect(
+        "lds_dma_read_before_its_wait",
+        """
+        s_mov_b32 m0, 0
+        v_readfirstlane_b32 s12, v2
+        s_lshl_b32 s12, s12, 8
+        s_mov_b32 m0, s12
+        s_nop 0
+        global_load_lds_dword v1, s[8:9]
+        {mend}
+        ds_read_b32 v3, v1
+        """,
+        mend="s_waitcnt vmcnt(0)",
+        says="while a load to LDS of wave 0 into it is still under way",
+    ),
+    Defect(
+        "lds_dma_without_barrier",
+        """
+        v_readfirstlane_b32 s12, v2
+        s_lshl_b32 s12, s12, 8
+        s_mov_b32 m0, s12
+        s_nop 0
+        global_load_lds_dword v1, s[8:9]
+        s_waitcnt vmcnt(0)
+        {mend}
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        """,
+        mend="s_barrier",
+        says="(wrote with no barrier|was never written)",
+    ),
+    Defect(
+        "load_past_the_end_by_one_byte",
+        """
+        global_load_dword v3, v1, s[8:9] {mend}
+        """,
+        mend="offset:0",
+        wrong="offset:5",  # the array has four spare bytes
+        says=r"lane 63, .*runs 1 bytes past the end of 'a0' \(516 bytes",
+    ),
+    Defect(
+        "store_past_the_end",
+        """
+        v_mov_b32 v3, 1
+        global_store_dword v1, v3, s[8:9] {mend}
+        """,
+        mend="offset:4",
+        wrong="offset:8",
+        says="writes 4 bytes at address .* bytes past the end of 'a0'",
+    ),
+    Defect(
+        "split_barrier_wait_missing",
+        """
+        ds_store_b32 v1, v0
+        s_wait_dscnt 0x0
+        s_barrier_signal -1
+        {mend}
+        v_xor_b32 v5, 0x80, v1
+        ds_load_b32 v3, v5
+        """,
+        mend="s_barrier_wait -1",
+        says="(wrote with no barrier|was never written)",
+        target="gfx1201",
+    ),
+    Defect(
+        "wrong_counter",
+        """
+        global_load_b32 v4, v1, s[8:9]
+        {mend}
+        v_add_nc_u32 v3, 1, v4
+        """,
+        mend="s_wait_loadcnt 0x0",
+        wrong="s_wait_storecnt 0x0",
+        says="reads v4 while its load is still under way",
+        target="gfx1201",
+    ),
+    Defect(
+        "kmcnt_wait_missing",
+        """
+        s_load_b32 s12, s[8:9], 0x0
+        {mend}
+        v_mov_b32 v3, s12
+        """,
+        mend="s_wait_kmcnt 0x0",
+        wrong="s_wait_dscnt 0x0",
+        says="reads s12 while its load is still under way",
+        target="gfx1201",
+    ),
+]
+
+
+def _launch(defect: Defect, mended: bool, **options):
+    start, end = (
+        (GFX950_START, GFX950_END) if defect.target == "gfx950" else (GFX1201_START, GFX1201_END)
+    )
+    body = defect.body.format(mend=defect.mend if mended else defect.wrong)
+    code = emulator.CodeObject(assemble(defect.target, start + body + end, lds_bytes=1024))
+    lanes = 128 if defect.target == "gfx950" else 64
+    array = np.zeros(lanes + 1, np.int32)
+    return code.launch("kernel", 1, lanes, args=[array], **options)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=[defect.name for defect in DEFECTS])
+def test_planted_defect_is_found(defect):
+    with pytest.raises(emulator.EmulatorError, match=defect.says):
+        _launch(defect, mended=False)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=[defect.name for defect in DEFECTS])
+@pytest.mark.parametrize("schedule", ["round_robin", "run_to_barrier", "reverse", "random"])
+def test_mended_kernel_passes(defect, schedule):
+    assert _launch(defect, mended=True, schedule=schedule).findings == []
+
+
+@pytest.mark.parametrize("defect", DEFECTS[:6], ids=[defect.name for defect in DEFECTS[:6]])
+def test_collect_lists_the_finding_and_goes_on(defect):
+    findings = _launch(defect, mended=False, checks="collect").findings
+    assert any(defect.says in finding for finding in findings)
+
+
+def test_finding_says_where():
+    defect = DEFECTS[0]
+    with pytest.raises(emulator.EmulatorError) as raised:
+        _launch(defect, mended=False)
+    text = str(raised.value)
+    for part in ("kernel kernel", "workgroup (0, 0, 0)", "wave 0", "pc 0x", "v_add_u32 v3, 1, v4"):
+        assert part in text
+
+
+def test_result_without_its_wait_is_not_there_without_checks_either():
+    start = """
+    s_load_dwordx2 s[8:9], s[0:1], 0x0
+    v_lshlrev_b32 v1, 2, v0
+    v_mov_b32 v3, 5
+    s_waitcnt lgkmcnt(0)
+    global_load_dword v3, v1, s[8:9]
+    v_add_u32 v4, 1, v3
+    s_waitcnt vmcnt(0)
+    global_store_dword v1, v4, s[8:9]
+    s_endpgm
+    """
+    array = np.full(64, 100, np.int32)
+    code = emulator.CodeObject(assemble("gfx950", start))
+    code.launch("kernel", 1, 64, args=[array], checks=False)
+    np.testing.assert_array_equal(array, 6)
