@@ -138,3 +138,15 @@ def as_array(name: str, operand: Any) -> Any:
     if not isinstance(operand, (jax.Array, np.ndarray)) and not hasattr(operand, "__jax_array__"):
         raise TypeError(f"{name} must be an array; got {type(operand).__name__}")
     return jnp.asarray(operand)
+
+
+def as_lengths(name: str, operand: Any) -> Any:
+    """`operand` as an int32 JAX array, or a TypeError; None stays None.
+
+    The dtype is looked at before JAX would narrow a NumPy int64.
+    """
+    if operand is None:
+        return None
+    if hasattr(operand, "dtype"):
+        require_int32(name, operand)
+    return as_array(name, operand)

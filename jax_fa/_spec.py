@@ -50,7 +50,7 @@ class AttentionSpec:
     ) -> AttentionSpec:
         """Checks the public options and brings them into one form. Raises TypeError, ValueError."""
         left, right = _window(window)
-        if _boolean("causal", causal):
+        if require_bool("causal", causal):
             right = 0
         if scale is None:
             scale = 1.0 / math.sqrt(head_dim) if head_dim else 1.0
@@ -82,7 +82,8 @@ def require_static(name: str, value: Any, advice: str) -> None:
 _STATIC_ADVICE = "mark it as static (jax.jit's static_argnames), or branch outside of jit"
 
 
-def _boolean(name: str, value: Any) -> bool:
+def require_bool(name: str, value: Any) -> bool:
+    """`value` as a bool, or a TypeError that names it. An int is no bool."""
     require_static(name, value, _STATIC_ADVICE)
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a bool; got {value!r} of type {type(value).__name__}")
@@ -133,7 +134,7 @@ def _side(name: str, value: Any) -> int:
 
 
 def _implementation(value: Any) -> str | None:
-    if value is not None and value not in IMPLEMENTATIONS:
+    if value is not None and (not isinstance(value, str) or value not in IMPLEMENTATIONS):
         names = ", ".join(repr(name) for name in IMPLEMENTATIONS)
         raise ValueError(f"implementation must be None or one of {names}; got {value!r}")
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 
 from jax_fa import _shapes, _vjp
-from jax_fa._spec import AttentionSpec
+from jax_fa._spec import AttentionSpec, require_bool
 
 
 def flash_attention(
@@ -65,11 +65,10 @@ def flash_attention(
     query = _shapes.as_array("query", query)
     key = _shapes.as_array("key", key)
     value = _shapes.as_array("value", value)
-    if query_lengths is not None:
-        query_lengths = _shapes.as_array("query_lengths", query_lengths)
-    if key_lengths is not None:
-        key_lengths = _shapes.as_array("key_lengths", key_lengths)
+    query_lengths = _shapes.as_lengths("query_lengths", query_lengths)
+    key_lengths = _shapes.as_lengths("key_lengths", key_lengths)
     _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
+    with_lse = require_bool("return_lse", return_lse)
     spec = AttentionSpec.make(
         head_dim=query.shape[-1],
         causal=causal,
@@ -79,4 +78,4 @@ def flash_attention(
         implementation=implementation,
     )
     out, lse = _vjp.attention(spec, query, key, value, query_lengths, key_lengths)
-    return (out, lse) if return_lse else out
+    return (out, lse) if with_lse else out

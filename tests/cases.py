@@ -110,7 +110,7 @@ DENSE = (
     ),
     Case("key lengths", batch=(2, 2), t=30, s=128, key_lengths=(32, 64, 96, 48)),
     *(_ratio(*heads) for heads in ((3, 1), (4, 4), (5, 1), (7, 1), (8, 1), (16, 1), (9, 3))),
-    _ratio(21, 3, h=120),
+    *(_ratio(21, k, h=120) for k in (3, 7)),
 )
 
 HEAD_DIMS = tuple(

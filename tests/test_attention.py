@@ -131,6 +131,16 @@ def test_logits_far_below_zero(implementation, dtype, outlier):
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_logits_below_any_finite_minus_infinity(implementation):
+    q, k, v = Case("", t=20, s=40, n=1).operands("bfloat16")
+    q, k = jnp.full_like(q, 2.0**60), jnp.full_like(k, -(2.0**60))  # logits -2^126
+    out, lse = attend_all(implementation, q, k, v, scale=1.0)
+    mean = np.broadcast_to(np.asarray(v, np.float32).mean(1, keepdims=True), out.shape)
+    np.testing.assert_allclose(out, mean, atol=2.5e-2)
+    np.testing.assert_allclose(lse, -(2.0**126), rtol=1e-6)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_equal_logits_give_the_mean_and_log_s(implementation, dtype):
     s = 100
@@ -162,10 +172,11 @@ def test_past_a_length_nothing_counts(implementation, bad):
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-def test_nan_key_reaches_the_rows_that_see_it(implementation):
-    case = Case("", t=80, s=80, options={"causal": True})
-    q, k, v = case.operands("bfloat16")
-    out, lse = attend_all(implementation, q, k.at[0, 50].set(jnp.nan), v, causal=True)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_non_finite_key_reaches_the_rows_that_see_it(implementation, bad):
+    q, k, v = Case("", t=80, s=80, options={"causal": True}).operands("bfloat16")
+    # A whole row of either gives NaN logits: q has both signs.
+    out, lse = attend_all(implementation, q, k.at[0, 50].set(bad), v, causal=True)
     assert np.isnan(out[0, 50:]).all()
     assert np.isnan(lse[0, 50:]).all()
     clean = attend_all(implementation, q, k, v, causal=True)
@@ -211,6 +222,17 @@ def test_inside_loops_and_remat(implementation):
         return attend(q, k, v).astype(jnp.float32).sum()
 
     np.testing.assert_array_equal(jax.grad(jax.checkpoint(total))(q), jax.grad(total)(q))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_donated_query(implementation):
+    q, k, v = Case("", t=20, s=30).operands("bfloat16")
+    attend = functools.partial(flash_attention, causal=True, implementation=implementation)
+    expected = attend(q, k, v)
+    donated = q.copy()
+    out = jax.jit(attend, donate_argnums=0)(donated, k, v)
+    np.testing.assert_array_equal(out, expected)
+    assert donated.is_deleted()
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)

@@ -68,6 +68,20 @@ def test_operands_must_be_arrays(name):
         flash_attention(**(operands | {name: [1.0]}))
 
 
+@pytest.mark.parametrize("name", ["query_lengths", "key_lengths"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool"])
+def test_lengths_of_another_dtype_are_not_converted(name, dtype):
+    x = jnp.zeros((1, 4, 1, 8))
+    with pytest.raises(TypeError, match=f"{name} must have dtype int32; got {dtype}"):
+        flash_attention(x, x, x, **{name: np.ones(1, dtype)})
+
+
+def test_return_lse_is_a_bool():
+    x = jnp.zeros((1, 4, 1, 8))
+    with pytest.raises(TypeError, match="return_lse must be a bool; got 1 of type int"):
+        flash_attention(x, x, x, return_lse=1)  # pyright: ignore[reportArgumentType]
+
+
 def test_numpy_operands_are_taken():
     x = np.ones((1, 4, 1, 8), np.float32)
     np.testing.assert_allclose(flash_attention(x, x, x), x)
@@ -89,6 +103,7 @@ def test_numpy_operands_are_taken():
         ({"scale": 1e300}, ValueError, "scale must be finite in float32"),
         ({"logits_soft_cap": -1.0}, ValueError, "logits_soft_cap must be None, 0 .*; got -1.0"),
         ({"implementation": "cuda"}, ValueError, "implementation must be None or one of 'xla', "),
+        ({"implementation": ["xla"]}, ValueError, r"implementation must be .*; got \['xla'\]"),
         ({"num_splits": 0}, ValueError, "num_splits must be >= 1"),
     ],
 )
