@@ -47,7 +47,20 @@ def attention(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _attention(spec, with_d_bias, query, key, value, bias, query_lengths, key_lengths):
+def _attention(spec, with_d_bias, *operands):
+    del with_d_bias
+    return _forward(spec, *operands)
+
+
+def _forward(
+    spec: AttentionSpec,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    bias: jax.Array,
+    query_lengths: jax.Array | None,
+    key_lengths: jax.Array | None,
+) -> tuple[jax.Array, jax.Array]:
     shared, own = _split(bias)
 
     def one(sequence: Any) -> tuple[jax.Array, jax.Array]:
@@ -60,7 +73,8 @@ def _attention(spec, with_d_bias, query, key, value, bias, query_lengths, key_le
 
 
 def _attention_fwd(spec, with_d_bias, *operands):
-    out, lse = _attention(spec, with_d_bias, *operands)
+    del with_d_bias
+    out, lse = _forward(spec, *operands)
     return (out, lse), (*operands, out, lse)
 
 
@@ -88,8 +102,9 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
     wide = _shapes.lse_dtype(query.dtype)
     sequences = query, key, value, own, query_lengths, key_lengths
     results = out, lse, d_out, d_lse.astype(wide)
-    sums = with_d_bias and shared is not None
-    d_shared = full(shared.shape, 0, wide, query) if sums else None
+    d_shared = None
+    if with_d_bias and shared is not None:
+        d_shared = full(shared.shape, 0, wide, query)
     d_shared, (*gradients, d_own) = lax.scan(one, d_shared, (*sequences, *results))
     d_bias = d_own if d_shared is None else d_shared[None]
     if d_bias is not None:
@@ -108,5 +123,7 @@ def _split(bias: jax.Array) -> tuple[jax.Array | None, jax.Array | None]:
 def _items(query: jax.Array, key: jax.Array, query_length: Any, key_length: Any) -> _rows.Items:
     """Items of one sequence: query [T, N, H], key [S, K, H]; lengths are int32 [] or None."""
     t, s = query.shape[0], key.shape[0]
-    one = (None if length is None else length[None] for length in (query_length, key_length))
-    return _rows.dense_items(1, t, s, *one, _blockwise.block_q(t))
+    query_lengths, key_lengths = (
+        None if length is None else length[None] for length in (query_length, key_length)
+    )
+    return _rows.dense_items(1, t, s, query_lengths, key_lengths, _blockwise.block_q(t))

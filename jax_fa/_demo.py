@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jaxlib
+import jaxlib.version
 import numpy as np
 
 from jax_fa import __version__, _native, _tolerance, emulator, reference
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
     """Where an implementation runs: in the emulator when it is a kernel and no GPU of its own."""
 
     implementation: str
-    device: jax.Device
+    device: Any  # jax.Device
     emulated: bool
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def _progress(message: str) -> None:
 
 def _describe_installation() -> Iterator[str]:
     yield (
-        f"jax_fa {__version__}, jax {jax.__version__}, jaxlib {jaxlib.__version__}, "
+        f"jax_fa {__version__}, jax {jax.__version__}, jaxlib {jaxlib.version.__version__}, "
         f"Python {platform.python_version()}"
     )
     yield f"JAX devices   {', '.join(str(device) for device in jax.devices())}"
@@ -98,7 +98,7 @@ def _places() -> Iterator[_Place]:
     yield _Place("xla", jax.devices()[0], emulated=False)
 
 
-def _find_gpu(target: str) -> jax.Device | None:
+def _find_gpu(target: str) -> Any | None:
     architectures = _native.hip_devices()
     if target not in architectures:
         return None

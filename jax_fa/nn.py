@@ -57,10 +57,10 @@ def dot_product_attention(
     Differs from jax.nn on purpose:
       - A row that sees no key has out 0 and residual -inf, and gradient 0 (jax.nn: the mean of all
         values, a large negative number). Rows past query_seq_lengths have residual -inf.
-      - The residual is float32, float64 for float64 (jax.nn: the key's dtype).
+      - The residual is float32, float64 for float64 operands (jax.nn: the key's dtype).
       - scale is a Python number and may not be traced. Window sizes are not negative.
-      - float64 softmax and float64 residuals are not rounded to float32.
-      - implementation="cudnn" is an error; the AMD targets take its place.
+      - float64 is float64 throughout (jax.nn: a float32 softmax).
+      - implementation="cudnn" is an error; the AMD targets take its place, without bias and mask.
       - Gradients by reverse mode only.
 
     Raises:

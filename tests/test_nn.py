@@ -28,6 +28,7 @@ OPTIONS = {
     "causal lengths": {"is_causal": True, **LENGTHS},
     "window lengths": {"local_window_size": (3, 50), **LENGTHS},
 }
+SWEPT = ["window", "causal window", "key lengths", "query lengths", "causal lengths"]
 BIAS_SHAPES = [
     (B, N, T, S),
     (1, N, T, S),
@@ -109,7 +110,11 @@ def test_signature_is_jax_nns():
     assert describe(ours) == describe(theirs)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "scale", "causal", "symmetric window", "window lengths"]
+    + [pytest.param(name, marks=pytest.mark.slow) for name in SWEPT],
+)
 def test_options_mean_what_they_mean_in_jax_nn(name):
     ours, theirs = ours_and_theirs(**OPTIONS[name])
     arguments = operands()
@@ -140,7 +145,12 @@ def test_every_implementation(implementation, dtype, name):
 
 @pytest.mark.parametrize(
     ("shape", "name"),
-    [*((shape, "window lengths") for shape in BIAS_SHAPES), ((1, N, T, S), "causal")],
+    [
+        (BIAS_SHAPES[0], "window lengths"),
+        (BIAS_SHAPES[1], "causal"),
+        *(pytest.param(x, "window lengths", marks=pytest.mark.slow) for x in BIAS_SHAPES[1:-1]),
+        (BIAS_SHAPES[-1], "window lengths"),
+    ],
     ids=str,
 )
 def test_bias_and_its_gradient(shape, name):
@@ -190,11 +200,13 @@ def test_infinite_bias_masks():
 @pytest.mark.parametrize("with_mask", [False, True])
 def test_rows_that_see_no_key(with_mask):
     query, key, value = operands()
-    options = {"mask": jnp.zeros((1, 1, 1, S), bool)} if with_mask else {}
-    lengths = {} if with_mask else {"key_value_seq_lengths": jnp.zeros(B, jnp.int32)}
+    mask = jnp.zeros((1, 1, 1, S), bool) if with_mask else None
+    lengths = None if with_mask else jnp.zeros(B, jnp.int32)
 
     def attend(q):
-        return nn.dot_product_attention(q, key, value, return_residual=True, **options, **lengths)
+        return nn.dot_product_attention(
+            q, key, value, mask=mask, key_value_seq_lengths=lengths, return_residual=True
+        )
 
     out, residual = attend(query)
     assert (np.asarray(out) == 0).all()
