@@ -29,7 +29,11 @@ class Planner {
     const uint32_t flags = instruction.opcode->flags;
     const std::string_view mnemonic = instruction.opcode->mnemonic;
     Access::Lanes lanes = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
-    if ((flags & kCrossLane) != 0 || mnemonic.starts_with("v_readlane")) lanes = Access::kUnknown;
+    const OpClass op_class = instruction.opcode->op_class;
+    const bool matrix = op_class == OpClass::kMatrix || op_class == OpClass::kSparseMatrix;
+    if (!matrix && ((flags & kCrossLane) != 0 || mnemonic.starts_with("v_readlane"))) {
+      lanes = Access::kUnknown;
+    }
 
     for (size_t place = 0; place < instruction.src.size(); ++place) {
       const bool moved = place == 0 && (instruction.mod.dpp != 0);

@@ -51,7 +51,7 @@ class Bytes {
     std::string text;
     for (uint64_t at = offset; at < end; ++at) {
       const char c = static_cast<char>(At<uint8_t>(at));
-      if (c == 0) return text;
+      if (c == 0) return Printable(text);
       text += c;
     }
     Refuse("a name does not end");
@@ -281,7 +281,11 @@ class Loader {
     info.sgpr_spills = count(".sgpr_spill_count", 0);
     info.max_workgroup_size = count(".max_flat_workgroup_size", 1024);
     info.wave_size = count(".wavefront_size", program_->isa->wave_size);
-    if (info.wave_size != 64 && info.wave_size != 32) Refuse("a wave is neither 32 nor 64 lanes");
+    if (info.wave_size != program_->isa->wave_size) {
+      Refuse("kernel " + info.name + " is compiled for waves of " + std::to_string(info.wave_size) +
+             " lanes; the emulator runs " + program_->isa->name + " with " +
+             std::to_string(program_->isa->wave_size));
+    }
     if (const PackedValue* arguments = entry.Find(".args")) {
       for (const PackedValue& argument : arguments->items) {
         kernel.arguments.push_back({argument.TextOr(".name", ""),

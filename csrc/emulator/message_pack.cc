@@ -82,7 +82,7 @@ class Reader {
     if (bytes_.size() - at_ < size) Damaged("it ends within a string");
     PackedValue value;
     value.kind = PackedValue::kString;
-    value.text.assign(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
+    value.text = Printable({reinterpret_cast<const char*>(bytes_.data()) + at_, size});
     at_ += size;
     return value;
   }
@@ -113,6 +113,13 @@ class Reader {
 };
 
 }  // namespace
+
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text;
+}
 
 const PackedValue* PackedValue::Find(std::string_view key) const {
   for (const auto& [name, value] : entries) {

@@ -13,11 +13,15 @@
 
 namespace jax_fa::emulator {
 
+// The text with all but printable ASCII replaced: names of a damaged file must still be fit for
+// messages and for Python.
+std::string Printable(std::string text);
+
 struct PackedValue {
   enum Kind : uint8_t { kNil, kInteger, kString, kArray, kMap } kind = kNil;
-  int64_t integer = 0;  // booleans: 0 and 1; unsigned values past 2^63 wrap
-  std::string text;
-  std::vector<PackedValue> items;                            // kArray
+  int64_t integer = 0;             // booleans: 0 and 1; unsigned values past 2^63 wrap
+  std::string text;                // printable
+  std::vector<PackedValue> items;  // kArray
   std::vector<std::pair<PackedValue, PackedValue>> entries;  // kMap
 
   // The entry of a map with this string key; null when absent or not a map.
