@@ -30,6 +30,18 @@ uint64_t LanesOf(const Wave& wave, Access::Lanes lanes, uint64_t active) {
   return 0;
 }
 
+// Calls fn(LDS dword, lane) for all that a load to LDS writes.
+template <class Fn>
+void ForEachLdsDword(const InFlight& result, size_t limit, Fn fn) {
+  for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
+    for (uint32_t d = 0; d < result.dwords; ++d) {
+      const uint32_t dword = result.lds_address / 4 + lane * result.dwords + d;
+      if (dword < limit) fn(dword, lane);
+    }
+  }
+}
+
 std::string WaveName(uint32_t index) { return "wave " + std::to_string(index); }
 
 }  // namespace
@@ -47,7 +59,7 @@ void Checker::Begin(const Workgroup& group) {
   waves_.assign(group.waves.size(), WaveState{});
   const size_t dwords = (group.lds.size() + 3) / 4;
   lds_.assign(dwords, LdsDword{});
-  dma_under_way_.assign(dwords, 0);
+  visible_ = {};
 }
 
 void Checker::DeclareVgpr(const Wave& wave, uint32_t index) {
@@ -151,16 +163,13 @@ void Checker::IssueResult(Wave& wave, const Instruction& instruction, const InFl
       break;
     }
     case InFlight::kLds: {
-      for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
-        const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
-        for (uint32_t d = 0; d < result.dwords; ++d) {
-          const uint32_t dword = result.lds_address / 4 + lane * result.dwords + d;
-          if (dword >= lds_.size()) continue;
-          WriteDword(wave, instruction, dword, 15, static_cast<uint32_t>(result.sequence),
-                     /*by_dma=*/true, static_cast<int>(lane));
-          dma_under_way_[dword] = static_cast<uint8_t>(std::min(dma_under_way_[dword] + 1, 255));
-        }
-      }
+      const Sequences seen = SeenBy(wave);
+      ForEachLdsDword(result, lds_.size(), [&](uint32_t dword, uint32_t lane) {
+        WriteDword(wave, instruction, dword, 15, static_cast<uint32_t>(result.sequence),
+                   Writer(wave, /*by_dma=*/true), seen, static_cast<int>(lane));
+        uint8_t& under_way = lds_[dword].dma_under_way;
+        under_way = static_cast<uint8_t>(std::min(under_way + 1, 255));
+      });
       break;
     }
   }
@@ -187,13 +196,9 @@ void Checker::Arrive(Wave& wave, const InFlight& result) {
       }
       break;
     case InFlight::kLds:
-      for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
-        const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
-        for (uint32_t d = 0; d < result.dwords; ++d) {
-          const uint32_t dword = result.lds_address / 4 + lane * result.dwords + d;
-          if (dword < lds_.size() && dma_under_way_[dword] != 0) --dma_under_way_[dword];
-        }
-      }
+      ForEachLdsDword(result, lds_.size(), [&](uint32_t dword, uint32_t) {
+        if (lds_[dword].dma_under_way != 0) --lds_[dword].dma_under_way;
+      });
       break;
   }
 }
@@ -202,45 +207,53 @@ void Checker::SignalBarrier(const Wave& wave) {
   WaveState& state = State(wave);
   ++state.signals;
   // LDS writes in order of issue: all before the oldest that no wait has proved.
-  state.complete_at_signal = {wave.issued, wave.issued};
+  const auto all = static_cast<uint32_t>(wave.issued);
+  std::fill(std::begin(state.complete_at_signal), std::end(state.complete_at_signal), all);
   for (const auto& result : wave.in_flight) {
-    const bool store = result->destination == InFlight::kNone && result->counter == Counter::kDs;
-    if (!store && result->destination != InFlight::kLds) continue;
-    uint64_t& complete =
-        store ? state.complete_at_signal.instructions : state.complete_at_signal.dma;
-    complete = std::min(complete, result->sequence - 1);
+    const bool by_dma = result->destination == InFlight::kLds;
+    if (!by_dma && (result->destination != InFlight::kNone || result->counter != Counter::kDs)) {
+      continue;
+    }
+    uint32_t& complete = state.complete_at_signal[by_dma ? 1 : 0];
+    complete = std::min(complete, static_cast<uint32_t>(result->sequence - 1));
   }
 }
 
 void Checker::CompleteBarrier(const Workgroup& group) {
   for (const Wave& wave : group.waves) {
-    WaveState& state = State(wave);
-    state.visible = wave.done ? LdsProgress{wave.issued, wave.issued} : state.complete_at_signal;
+    for (const bool by_dma : {false, true}) {
+      visible_[Writer(wave, by_dma)] = wave.done ? static_cast<uint32_t>(wave.issued)
+                                                 : State(wave).complete_at_signal[by_dma ? 1 : 0];
+    }
   }
 }
 
 void Checker::PassBarrier(const Wave& wave) { State(wave).passed = State(wave).signals; }
 
+Checker::Sequences Checker::SeenBy(const Wave& wave) const {
+  Sequences seen = visible_;
+  // Its own writes in order; that a load to LDS has arrived is checked by itself.
+  seen[Writer(wave, false)] = seen[Writer(wave, true)] = ~uint32_t{0};
+  return seen;
+}
+
 void Checker::ReadDword(Wave& wave, const Instruction& instruction, uint32_t index, uint8_t bytes,
-                        int lane) {
+                        const Sequences& seen, int lane) {
   LdsDword& dword = lds_[index];
-  if (dma_under_way_[index] != 0) [[unlikely]] {
+  const auto at = [&] { return "reads LDS byte " + std::to_string(index * 4); };
+  const auto writer = [&] { return WaveName(dword.writer % kMaxWaves); };
+  if (dword.dma_under_way != 0) {
     Report(wave, instruction,
-           "reads LDS byte " + std::to_string(index * 4) + " while a load to LDS of " +
-               WaveName(dword.writer) + " into it is still under way",
-           lane);
-  } else if ((bytes & ~dword.written) != 0) [[unlikely]] {
+           at() + " while a load to LDS of " + writer() + " into it is still under way", lane);
+  } else if ((bytes & ~dword.written) != 0) {
+    const uint32_t missing = bytes & ~static_cast<uint32_t>(dword.written);
+    const uint32_t byte = index * 4 + static_cast<uint32_t>(std::countr_zero(missing));
     Report(wave, instruction,
-           "reads LDS byte " +
-               std::to_string(index * 4 + static_cast<uint32_t>(std::countr_zero(
-                                              static_cast<unsigned>(bytes & ~dword.written)))) +
-               ", which was never written",
-           lane);
-    dword.written |= bytes;
-  } else if (Unordered(wave, dword) && (bytes & dword.last_bytes) != 0) [[unlikely]] {
+           "reads LDS byte " + std::to_string(byte) + ", which was never written", lane);
+    dword.written |= bytes & 15;
+  } else if (dword.write_sequence > seen[dword.writer] && (bytes & dword.last_bytes) != 0) {
     Report(wave, instruction,
-           "reads LDS byte " + std::to_string(index * 4) + ", which " + WaveName(dword.writer) +
-               " wrote with no barrier (and wait before it) in between",
+           at() + ", which " + writer() + " wrote with no barrier (and wait before it) in between",
            lane);
   }
   const uint32_t phase = State(wave).signals;
@@ -254,33 +267,31 @@ void Checker::ReadDword(Wave& wave, const Instruction& instruction, uint32_t ind
 }
 
 void Checker::WriteDword(Wave& wave, const Instruction& instruction, uint32_t index, uint8_t bytes,
-                         uint32_t sequence, bool by_dma, int lane) {
+                         uint32_t sequence, uint8_t writer, const Sequences& seen, int lane) {
   LdsDword& dword = lds_[index];
+  const auto at = [&] { return "writes LDS byte " + std::to_string(index * 4); };
+  const auto last_writer = [&] { return WaveName(dword.writer % kMaxWaves); };
   const uint32_t others = dword.readers & ~(1u << wave.index_in_group);
-  if (dma_under_way_[index] != 0) [[unlikely]] {
+  if (dword.dma_under_way != 0) [[unlikely]] {
     Report(wave, instruction,
-           "writes LDS byte " + std::to_string(index * 4) + " while a load to LDS of " +
-               WaveName(dword.writer) + " into it is still under way",
-           lane);
+           at() + " while a load to LDS of " + last_writer() + " into it is still under way", lane);
   } else if (others != 0 && State(wave).passed <= dword.read_phase &&
              (bytes & dword.read_bytes) != 0) [[unlikely]] {
+    const auto reader = static_cast<uint32_t>(std::countr_zero(others));
     Report(wave, instruction,
-           "writes LDS byte " + std::to_string(index * 4) + ", which " +
-               WaveName(static_cast<uint32_t>(std::countr_zero(others))) +
-               " reads with no barrier in between",
-           lane);
+           at() + ", which " + WaveName(reader) + " reads with no barrier in between", lane);
     dword.readers = 0;
-  } else if (Unordered(wave, dword) && (bytes & dword.last_bytes) != 0) [[unlikely]] {
+  } else if (dword.write_sequence > seen[dword.writer] && (bytes & dword.last_bytes) != 0)
+      [[unlikely]] {
     Report(wave, instruction,
-           "writes LDS byte " + std::to_string(index * 4) + ", which " + WaveName(dword.writer) +
+           at() + ", which " + last_writer() +
                " wrote with no barrier (and wait before it) in between",
            lane);
   }
-  dword.writer = wave.index_in_group & 127;
-  dword.by_dma = by_dma;
+  dword.writer = writer;
   dword.write_sequence = sequence;
-  dword.last_bytes = bytes;
-  dword.written |= bytes;
+  dword.last_bytes = bytes & 15;
+  dword.written |= bytes & 15;
 }
 
 namespace {
@@ -301,11 +312,31 @@ void ForEachDword(uint32_t address, uint32_t bytes, size_t limit, Fn fn) {
 
 void Checker::LdsRead(Wave& wave, const Instruction& instruction, uint64_t lanes,
                       const uint32_t* addresses, uint32_t bytes) {
+  const Sequences seen = SeenBy(wave);
+  const uint32_t phase = State(wave).signals, reader = 1u << wave.index_in_group;
+  const size_t limit = lds_.size();
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
-    ForEachDword(addresses[lane], bytes, lds_.size(), [&](uint32_t dword, uint8_t mask) {
-      ReadDword(wave, instruction, dword, mask, lane);
-    });
+    const uint32_t address = addresses[lane];
+    const auto slowly = [&](uint32_t dword, uint8_t mask) {
+      ReadDword(wave, instruction, dword, mask, seen, lane);
+    };
+    if (((address | bytes) & 3) != 0 || (size_t{address} + bytes) / 4 > limit) [[unlikely]] {
+      ForEachDword(address, bytes, limit, slowly);
+      continue;
+    }
+    // Whole dwords, and nearly always nothing is wrong with them.
+    LdsDword* dword = &lds_[address / 4];
+    for (uint32_t i = 0; i < bytes / 4; ++i, ++dword) {
+      if ((dword->dma_under_way | (dword->written ^ 15)) != 0 ||
+          dword->write_sequence > seen[dword->writer]) [[unlikely]] {
+        slowly(address / 4 + i, 15);
+        continue;
+      }
+      dword->readers = (dword->read_phase == phase ? dword->readers : 0) | reader;
+      dword->read_phase = phase;
+      dword->read_bytes = 15;
+    }
   }
 }
 
@@ -313,10 +344,11 @@ void Checker::LdsWrite(Wave& wave, const Instruction& instruction, uint64_t lane
                        const uint32_t* addresses, uint32_t bytes) {
   // The record of this instruction is pushed next.
   const auto sequence = static_cast<uint32_t>(wave.issued + 1);
+  const Sequences seen = SeenBy(wave);
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     ForEachDword(addresses[lane], bytes, lds_.size(), [&](uint32_t dword, uint8_t mask) {
-      WriteDword(wave, instruction, dword, mask, sequence, /*by_dma=*/false, lane);
+      WriteDword(wave, instruction, dword, mask, sequence, Writer(wave, false), seen, lane);
     });
   }
 }

@@ -44,46 +44,45 @@ class Checker {
                 const uint32_t* addresses, uint32_t bytes);
 
  private:
-  struct LdsProgress {
-    uint64_t instructions, dma;
-  };
+  // Who writes LDS: each wave by instructions, and by LDS-DMA, which completes by another counter.
+  static constexpr uint32_t kMaxWaves = 32, kWriterKinds = 2;
+  using Sequences = std::array<uint32_t, kMaxWaves * kWriterKinds>;
+  static uint8_t Writer(const Wave& wave, bool by_dma) {
+    return static_cast<uint8_t>(wave.index_in_group + (by_dma ? kMaxWaves : 0));
+  }
   struct WaveState {
     std::array<uint64_t, kVgprRows> written;  // lanes
     std::array<uint8_t, kVgprRows> busy;      // results under way
     std::array<uint8_t, kSgprCount> sgpr_written;
     std::array<uint8_t, kSgprCount> sgpr_busy;
-    // LDS writes up to this sequence were complete at the last signal, and are visible to all since
-    // that barrier is complete. LDS-DMA has its own: it completes by another counter.
-    LdsProgress complete_at_signal, visible;
+    // LDS writes up to these sequences were complete at the last signal.
+    uint32_t complete_at_signal[kWriterKinds];
     uint32_t signals, passed;  // barriers signalled and passed
     bool scc_written;
   };
   struct LdsDword {
-    uint32_t write_sequence;  // InFlight::sequence of the last write
-    uint32_t read_phase;      // WaveState::signals of the last readers
-    uint32_t readers;         // waves, a bit each
-    uint8_t writer : 7, by_dma : 1;
-    uint8_t written;     // bytes, a bit each
-    uint8_t last_bytes;  // of the last write
-    uint8_t read_bytes;  // of the reads in `readers`
+    uint32_t write_sequence;              // InFlight::sequence of the last write
+    uint32_t read_phase;                  // WaveState::signals of the last readers
+    uint32_t readers;                     // waves, a bit each
+    uint8_t writer;                       // Writer() of the last write
+    uint8_t written : 4, last_bytes : 4;  // bytes ever written, and by the last write
+    uint8_t read_bytes;                   // by `readers`
+    uint8_t dma_under_way;                // loads to LDS that have not arrived
   };
 
   void CheckRead(Wave& wave, const Instruction& instruction, const Access& access);
   void CheckOverwrite(Wave& wave, const Instruction& instruction, const Access& access);
   void ReadDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
-                 int lane);
+                 const Sequences& seen, int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
-                  uint32_t sequence, bool by_dma, int lane);
-  bool Unordered(const Wave& wave, const LdsDword& dword) const {
-    if (dword.writer == wave.index_in_group) return false;
-    const LdsProgress& visible = waves_[dword.writer].visible;
-    return dword.write_sequence > (dword.by_dma ? visible.dma : visible.instructions);
-  }
+                  uint32_t sequence, uint8_t writer, const Sequences& seen, int lane);
+  // For each writer, the last of its writes that this wave may rely on.
+  Sequences SeenBy(const Wave& wave) const;
   WaveState& State(const Wave& wave) { return waves_[wave.index_in_group]; }
 
   std::vector<WaveState> waves_;
   std::vector<LdsDword> lds_;
-  std::vector<uint8_t> dma_under_way_;  // per LDS dword
+  Sequences visible_ = {};  // writes that a completed barrier has made visible to all
 };
 
 }  // namespace jax_fa::emulator

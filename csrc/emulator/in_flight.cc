@@ -9,6 +9,15 @@ namespace jax_fa::emulator {
 namespace {
 
 void DeliverVector(Wave& wave, const InFlight& result) {
+  if (result.lanes == ~uint64_t{0} && !result.merge_16) {
+    // Whole rows, which lie one after another on both sides.
+    uint32_t* rows = wave.Row(result.first_register);
+    for (uint32_t dword = 0; dword < result.dwords; ++dword) {
+      std::memcpy(rows + dword * kLaneStride, result.data.data() + dword * kLaneStride,
+                  kLaneStride * sizeof(uint32_t));
+    }
+    return;
+  }
   for (uint32_t dword = 0; dword < result.dwords; ++dword) {
     uint32_t* row = wave.Row(result.first_register + dword);
     const uint32_t* data = result.data.data() + dword * kLaneStride;
@@ -19,8 +28,8 @@ void DeliverVector(Wave& wave, const InFlight& result) {
         const int lane = std::countr_zero(lanes);
         row[lane] = (row[lane] & ~mask) | ((data[lane] & 0xffff) << shift);
       }
-    } else if (result.lanes == wave.full_exec) {
-      std::memcpy(row, data, wave.lanes * sizeof(uint32_t));
+    } else if (result.lanes == 0xffffffff) {
+      std::memcpy(row, data, 32 * sizeof(uint32_t));
     } else {
       for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
         const int lane = std::countr_zero(lanes);
