@@ -51,12 +51,13 @@ class Join {
   void Add(Encoding encoding, std::span<const OpcodeName> names, const std::string& prefix = "") {
     for (const OpcodeName& name : names) {
       const std::string mnemonic = prefix + name.mnemonic;
-      const Opcode* family = FamilyRow(mnemonic);
+      const Opcode* family = FamilyRow(name.row ? std::string(name.row) : mnemonic);
       if (!family) {
         missing_[{encoding, name.number}] = mnemonic;
         continue;
       }
       Opcode row = *family;
+      if (name.row) row.mnemonic = name.mnemonic;
       row.encoding = encoding;
       row.number = name.number;
       row.flags |= TargetFlags(mnemonic);

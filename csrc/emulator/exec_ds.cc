@@ -108,7 +108,7 @@ void ExecWrite2(Wave& wave, const Instruction& instruction) {
 template <int kBits>
 void ExecReadTranspose(Wave& wave, const Instruction& instruction) {
   constexpr int kElements = 64 / kBits;         // of one lane: rows of the block
-  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2, 4: 1
+  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2
   constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
   if (!wave.AllLanes()) {
     Fail(wave, instruction, "a transposing read with lanes turned off: not documented");
@@ -248,8 +248,6 @@ constexpr Opcode kRows[] = {
     MemoryRow("ds_read_b64_tr_b16", OpClass::kLdsRead, &ExecReadTranspose<16>, 2, {1, 0, 0},
               kCrossLane),
     MemoryRow("ds_read_b64_tr_b8", OpClass::kLdsRead, &ExecReadTranspose<8>, 2, {1, 0, 0},
-              kCrossLane),
-    MemoryRow("ds_read_b64_tr_b4", OpClass::kLdsRead, &ExecReadTranspose<4>, 2, {1, 0, 0},
               kCrossLane),
     JAX_FA_LDS_ATOMICS(uint32_t, "32"),
     JAX_FA_LDS_ATOMICS(uint64_t, "64"),

@@ -17,6 +17,7 @@ JAX_FA_DECLARE_SIMD_ROWS(ValuWideRows)
 JAX_FA_DECLARE_SIMD_ROWS(ValuDotRows)
 JAX_FA_DECLARE_SIMD_ROWS(ValuLaneRows)
 JAX_FA_DECLARE_SIMD_ROWS(MatrixRows)
+JAX_FA_DECLARE_SIMD_ROWS(MatrixBlockRows)
 
 namespace {
 
@@ -27,7 +28,7 @@ Rows AllRows() {
   for (std::span<const Opcode> family :
        {SimdValuF32Rows(), SimdValuIntRows(), SimdValuCompareRows(), SimdValuConvertRows(),
         SimdValuF16Rows(), SimdValuWideRows(), SimdValuDotRows(), SimdValuLaneRows(),
-        SimdMatrixRows(), DsRows(), DsLaneRows(), VmemRows(), MubufRows()}) {
+        SimdMatrixRows(), SimdMatrixBlockRows(), DsRows(), DsLaneRows(), VmemRows(), MubufRows()}) {
     for (const Opcode& row : family) {
       if (!rows.emplace(row.mnemonic, &row).second) {
         throw std::logic_error(std::string("two family rows named ") + row.mnemonic);
