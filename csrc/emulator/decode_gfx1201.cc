@@ -277,6 +277,13 @@ std::string DecodeVop3p(Words words, Instruction* instruction) {
   builder.Source(1, Bits(high, 9, 9));
   builder.Source(2, Bits(high, 18, 9));
   builder.Dst(Bits(low, 0, 8));
+  if (instruction->opcode->op_class == OpClass::kMatrix) {
+    const auto& src = instruction->src;
+    if (src[0].kind != OperandKind::kVgpr || src[1].kind != OperandKind::kVgpr ||
+        (src[2].kind != OperandKind::kVgpr && src[2].kind != OperandKind::kConstant)) {
+      builder.Fail("matrices of " + builder.Name() + " are VGPRs, and C else a constant");
+    }
+  }
   return builder.Finish();
 }
 

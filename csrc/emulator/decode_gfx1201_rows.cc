@@ -52,9 +52,7 @@ class Table {
     AddAlu(kVop3p, Gfx1201Vop3pNames(), 0);
     AddCompares();
     for (const Gfx1201Name& name : Gfx1201VopdNames()) {
-      if (Opcode* row = AddAluRow(kVopd, name.number, name.mnemonic, name)) {
-        row->op_class = OpClass::kValuDual;
-      }
+      AddAluRow(kVopd, name.number, name.mnemonic, name).op_class = OpClass::kValuDual;
     }
     AddMemory(kFlat, "flat_", Gfx1201MemoryNames());
     AddMemory(kGlobal, "global_", Gfx1201MemoryNames());
@@ -95,12 +93,9 @@ class Table {
   const char* Keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
 
   // Family rows have wave64 masks, of two scalar registers; here they have one.
-  // An instruction that no family executes has no row: it is unknown to whoever meets it.
-  Opcode* AddAluRow(Encoding encoding, uint16_t number, const char* mnemonic,
+  Opcode& AddAluRow(Encoding encoding, uint16_t number, const char* mnemonic,
                     const Gfx1201Name& name) {
-    const Opcode* family = FindOrNull(name.row ? name.row : mnemonic);
-    if (!family) return nullptr;
-    Opcode& row = Add(encoding, number, mnemonic, *family);
+    Opcode& row = Add(encoding, number, mnemonic, *Find(name.row ? name.row : mnemonic));
     const std::string_view text = mnemonic;
     row.flags |= kKeepsOtherHalf | HalfFlags(text);
     if (row.sdst_dwords != 0) row.sdst_dwords = 1;
@@ -111,7 +106,7 @@ class Table {
     if (text.find("_fmamk_") != text.npos) row.flags |= kLiteralMiddle;
     if (text.find("_fmaak_") != text.npos) row.flags |= kLiteralLast;
     if (text.starts_with("v_s_") || text.starts_with("v_read")) row.flags |= kScalarResult;
-    return &row;
+    return row;
   }
   static bool HasVop3Form(std::string_view mnemonic) {
     for (const char* without :

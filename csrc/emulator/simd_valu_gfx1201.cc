@@ -1,4 +1,5 @@
 // Lane functions that only gfx12 has.
+#include "emulator/decode.h"
 #include "emulator/simd_level.h"
 #include "emulator/simd_math.h"
 #include "emulator/simd_valu.h"
@@ -45,7 +46,36 @@ inline Half FrexpMantissa(Half v) {
   return (v.bits & 0x7fff) == 0 || !IsFinite(v) ? v : ToHalf(mantissa);
 }
 
+// A transcendental of one scalar register.
+template <auto Fn>
+void ExecScalarTrans(Wave& wave, const Instruction& instruction) {
+  const Modifiers& mod = instruction.mod;
+  if (mod.omod != 0 || mod.clamp || mod.op_sel != 0) {
+    Fail(wave, instruction, "output modifiers on a scalar transcendental");
+  }
+  float value = AsFloat(static_cast<uint32_t>(ReadScalarSource(wave, instruction.src[0])));
+  if ((mod.abs & 1) != 0) value = Abs(value);
+  if ((mod.neg & 1) != 0) value = -value;
+  wave.WriteSgpr(instruction.dst.index, ToDword(Fn(value)));
+}
+template <auto Fn>
+constexpr Opcode ScalarTrans(const char* mnemonic) {
+  Opcode row{};
+  row.mnemonic = mnemonic;
+  row.op_class = OpClass::kTrans;
+  row.exec = &ExecScalarTrans<Fn>;
+  row.dst_dwords = 1;
+  row.src_dwords = {1, 0, 0};
+  row.flags = kIgnoresExec;
+  return row;
+}
+
 constexpr Opcode kRows[] = {
+    ScalarTrans<[](float v) { return Exp2(v); }>("v_s_exp_f32"),
+    ScalarTrans<[](float v) { return Log2(v); }>("v_s_log_f32"),
+    ScalarTrans<[](float v) { return Reciprocal(v); }>("v_s_rcp_f32"),
+    ScalarTrans<[](float v) { return ReciprocalRoot(v); }>("v_s_rsq_f32"),
+    ScalarTrans<[](float v) { return SquareRoot(v); }>("v_s_sqrt_f32"),
     Lanes<[](U16 v) { return v; }>("v_mov_b16"),
     Lanes<[](U16 v) { return static_cast<U16>(~v); }>("v_not_b16"),
     Lanes<[](Half a, Half b, LaneBit second) { return second ? b : a; }, kNoClamp, kIgnoresMode>(

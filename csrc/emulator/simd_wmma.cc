@@ -2,30 +2,19 @@
 //
 // Lane l holds row l % 16 of A and column l % 16 of B. Its elements come in groups of four: group g
 // is k = 8 g + 4 (l / 16) .. + 3. Of C and D it holds column l % 16, rows 8 (l / 16) + r in
-// register r (in half r of packed 16-bit results). Sums start from C and add the products in the
-// order of k, each rounded to float32 (integers: exact); 16-bit results are rounded once, at the
-// end.
+// register r (in half r of packed 16-bit results).
+//
+// Numerics: floats as in simd_matrix.h; 16-bit results are rounded once, at the end. Integers are
+// exact. EXEC is ignored.
 #include "emulator/simd_level.h"
-#include "emulator/simd_math.h"
-#include "emulator/simd_row.h"
+#include "emulator/simd_matrix.h"
 
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
 
 constexpr int kSide = 16;
-using Floats = float __attribute__((vector_size(64)));
-using Ints = int32_t __attribute__((vector_size(64)));
-template <class V>
-using Matrix = V[kSide];  // [row][column]
+constexpr int kRegisters = kSide / 2;  // of C and D, one element each
 
-struct Float16 {
-  static constexpr int kBits = 16;
-  static float Value(uint32_t bits, bool) { return ToFloat(Half{static_cast<uint16_t>(bits)}); }
-};
-struct Bfloat16 {
-  static constexpr int kBits = 16;
-  static float Value(uint32_t bits, bool) { return FromBfloat(bits); }
-};
 // OCP 8-bit floats: e4m3 has NaN but no infinity, e5m2 is the upper byte of a half.
 struct Fp8 {
   static constexpr int kBits = 8;
@@ -52,154 +41,163 @@ struct Integer {
   }
 };
 
-// Element e of a lane in the upper (1) or lower (0) half of the wave, as k.
-constexpr int KOf(int element, int upper) { return 8 * (element / 4) + 4 * upper + element % 4; }
+// k of element e in the lower (0) or upper (1) lanes.
+constexpr int KOf(int upper, int element) { return 8 * (element / 4) + 4 * upper + element % 4; }
 
-// values[k][row or column] of A or B. `flip` and `flip_odd` negate the even and odd elements
-// (floats); integers take `is_signed`.
-template <class Type, int kK, class T>
-inline void Unpack(const Wave& wave, const Operand& operand, bool is_signed, bool flip,
-                   bool flip_odd, T (&values)[kK][kSide]) {
+// Where row i of C or D starts.
+constexpr size_t RowOffset(int i) {
+  return static_cast<size_t>((i % 8) * kLaneStride + kSide * (i / 8));
+}
+
+// Narrow elements to values[k][row or column], rows `kStride` apart.
+template <class Type, int kDepth, class T, int kStride>
+inline void UnpackNarrow(const uint32_t* registers, bool is_signed, T (*values)[kStride]) {
   constexpr int kPerDword = 32 / Type::kBits;
   constexpr uint32_t kMask = (1u << Type::kBits) - 1;
-  for (int d = 0; d < kK / 2 / kPerDword; ++d) {
-    const uint32_t* row = wave.Row(operand.index + static_cast<uint32_t>(d));
+  for (int d = 0; d < kDepth / 2 / kPerDword; ++d) {
     for (int upper = 0; upper < 2; ++upper) {
-      const uint32_t* from = row + kSide * upper;
+      const uint32_t* from = registers + d * kLaneStride + kSide * upper;
       for (int part = 0; part < kPerDword; ++part) {
-        T* to = values[KOf(d * kPerDword + part, upper)];
-        const bool negate = (part & 1) != 0 ? flip_odd : flip;
+        T* to = values[KOf(upper, d * kPerDword + part)];
         for (int i = 0; i < kSide; ++i) {
-          const T value = Type::Value((from[i] >> (Type::kBits * part)) & kMask, is_signed);
-          to[i] = value;
-        }
-        if (negate) {
-          for (int i = 0; i < kSide; ++i) to[i] = -to[i];
+          to[i] = Type::Value((from[i] >> (Type::kBits * part)) & kMask, is_signed);
         }
       }
     }
   }
 }
 
-template <int kK, class T, class V>
-inline void Multiply(const T (&a)[kK][kSide], const T (&b)[kK][kSide], Matrix<V>& sum) {
-  constexpr int kBlock = 4;  // rows at a time, so that their sums stay in registers
-  for (int row = 0; row < kSide; row += kBlock) {
-    V s0 = sum[row], s1 = sum[row + 1], s2 = sum[row + 2], s3 = sum[row + 3];
-    for (int k = 0; k < kK; ++k) {
-      V column;
-      std::memcpy(&column, b[k], sizeof column);
-      s0 = s0 + column * a[k][row];
-      s1 = s1 + column * a[k][row + 1];
-      s2 = s2 + column * a[k][row + 2];
-      s3 = s3 + column * a[k][row + 3];
-    }
-    sum[row] = s0, sum[row + 1] = s1, sum[row + 2] = s2, sum[row + 3] = s3;
+// Modifiers of A and B: `neg` flips the even elements, `abs` (neg_hi) the odd ones.
+inline void FlipSigns(const Modifiers& mod, int source, float (*values)[kMaxSize]) {
+  for (int k = 0; k < kSide; ++k) {
+    if ((((k & 1) == 0 ? mod.neg : mod.abs) >> source & 1) == 0) continue;
+    for (int i = 0; i < kSide; ++i) values[k][i] = -values[k][i];
   }
 }
 
-// Registers of C, constants spread out.
-inline const uint32_t* AccumulatorRow(const Wave& wave, const Operand& operand, int dword,
-                                      uint32_t* scratch) {
-  if (operand.kind == OperandKind::kVgpr) {
-    return wave.Row(operand.index + static_cast<uint32_t>(dword));
-  }
-  return SourceRow(wave, operand, 0, scratch);
+// Modifiers of C: absolute value, then sign.
+inline bool HasSigns(const Modifiers& mod) { return ((mod.neg | mod.abs) & 4) != 0; }
+inline uint32_t WithSigns(const Modifiers& mod, uint32_t bits) {
+  if ((mod.abs & 4) != 0) bits &= 0x7fffffffu;
+  return (mod.neg & 4) != 0 ? bits ^ 0x80000000u : bits;
 }
 
-inline void ApplySigns(const Instruction& instruction, Matrix<Floats>& sum) {
-  const bool abs = (instruction.mod.abs & 4) != 0, neg = (instruction.mod.neg & 4) != 0;
-  if (!abs && !neg) return;
-  for (Floats& row : sum) {
-    for (int j = 0; j < kSide; ++j) {
-      const float value = abs ? Abs(row[j]) : row[j];
-      row[j] = neg ? -value : value;
-    }
-  }
-}
-
-template <class A, class B, int kK>
-inline void Products(const Wave& wave, const Instruction& instruction, Matrix<Floats>& sum) {
+// kFormat says whether the products are exact without a fused multiply-add.
+template <Format kFormat, class Unpacked>
+inline void MultiplyInto(const Instruction& instruction, const Unpacked& unpack, const uint32_t* c,
+                         bool c_is_constant, uint32_t* d) {
+  Operands in;
+  unpack(&in);
   const Modifiers& mod = instruction.mod;
-  alignas(64) float a[kK][kSide], b[kK][kSide];
-  Unpack<A>(wave, instruction.src[0], false, (mod.neg & 1) != 0, (mod.abs & 1) != 0, a);
-  Unpack<B>(wave, instruction.src[1], false, (mod.neg & 2) != 0, (mod.abs & 2) != 0, b);
-  Multiply(a, b, sum);
+  if (((mod.neg | mod.abs) & 3) != 0) {
+    FlipSigns(mod, 0, in.a);
+    FlipSigns(mod, 1, in.b);
+  }
+  MultiplyAll<kFormat, RowOffset, kSide, kSide, false>(in, kSide, c, c_is_constant, d);
 }
 
-template <class A, class B, int kK>
-void WmmaF32(Wave& wave, const Instruction& instruction) {
-  Matrix<Floats> sum;
-  alignas(64) uint32_t scratch[kLaneStride];
-  for (int r = 0; r < 8; ++r) {
-    const uint32_t* row = AccumulatorRow(wave, instruction.src[2], r, scratch);
-    std::memcpy(&sum[r], row, sizeof sum[r]);
-    std::memcpy(&sum[8 + r], row + kSide, sizeof sum[r]);
-  }
-  ApplySigns(instruction, sum);
-  Products<A, B, kK>(wave, instruction, sum);
-  for (int i = 0; i < kSide; ++i) {
-    uint32_t* row =
-        wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
-    for (int j = 0; j < kSide; ++j) row[j] = ToDword(sum[i][j]);
-  }
-}
-
-inline uint32_t To16Bit(float value, Float16) { return ToHalf(value).bits; }
-inline uint32_t To16Bit(float value, Bfloat16) { return ToBfloat(value); }
-
-template <class Type>
-void Wmma16(Wave& wave, const Instruction& instruction) {
-  Matrix<Floats> sum;
-  alignas(64) uint32_t scratch[kLaneStride];
-  for (int r = 0; r < 8; ++r) {
-    const Operand& c = instruction.src[2];
-    const uint32_t* row = AccumulatorRow(wave, c, r / 2, scratch);
-    // A constant stands in both halves.
-    const int shift = c.kind == OperandKind::kVgpr ? 16 * (r % 2) : 0;
-    for (int j = 0; j < kSide; ++j) {
-      sum[r][j] = Type::Value((row[j] >> shift) & 0xffffu, false);
-      sum[8 + r][j] = Type::Value((row[kSide + j] >> shift) & 0xffffu, false);
+template <Format kFormat, class Unpacked>
+inline void ExecF32(Wave& wave, const Instruction& instruction, const Unpacked& unpack) {
+  alignas(64) uint32_t copy[kRegisters * kLaneStride];
+  bool c_is_constant = false;
+  const uint32_t* c = Accumulator<kRegisters>(wave, instruction, copy, &c_is_constant);
+  uint32_t constant = 0;
+  if (HasSigns(instruction.mod)) {
+    if (c_is_constant) {
+      constant = WithSigns(instruction.mod, *c);
+      c = &constant;
+    } else {
+      for (int i = 0; i < kRegisters * kLaneStride; ++i) {
+        copy[i] = WithSigns(instruction.mod, c[i]);
+      }
+      c = copy;
     }
   }
-  ApplySigns(instruction, sum);
-  Products<Type, Type, 16>(wave, instruction, sum);
-  for (int i = 0; i < kSide; i += 2) {
-    uint32_t* row =
-        wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8 / 2)) + kSide * (i / 8);
-    for (int j = 0; j < kSide; ++j) {
-      row[j] = To16Bit(sum[i][j], Type{}) | To16Bit(sum[i + 1][j], Type{}) << 16;
+  MultiplyInto<kFormat>(instruction, unpack, c, c_is_constant, wave.Row(instruction.dst.index));
+}
+
+template <Format kFormat>
+inline void Unpack16Bit(const Wave& wave, const Instruction& instruction, Operands* in) {
+  Unpack<kFormat, kSide, 2, 4>(wave.Row(instruction.src[0].index), in->a, KOf);
+  Unpack<kFormat, kSide, 2, 4>(wave.Row(instruction.src[1].index), in->b, KOf);
+}
+
+template <Format kFormat>
+void ExecWmmaF32(Wave& wave, const Instruction& instruction) {
+  ExecF32<kFormat>(wave, instruction,
+                   [&](Operands* in) { Unpack16Bit<kFormat>(wave, instruction, in); });
+}
+
+template <class A, class B>
+void ExecWmmaF32Fp8(Wave& wave, const Instruction& instruction) {
+  ExecF32<Format::kF16>(wave, instruction, [&](Operands* in) {
+    UnpackNarrow<A, kSide>(wave.Row(instruction.src[0].index), false, in->a);
+    UnpackNarrow<B, kSide>(wave.Row(instruction.src[1].index), false, in->b);
+  });
+}
+
+template <Format kFormat>
+inline float Widen(uint32_t bits) {
+  return kFormat == Format::kF16 ? ToFloat(Half{static_cast<uint16_t>(bits)})
+                                 : FromBfloat(bits & 0xffffu);
+}
+template <Format kFormat>
+inline uint32_t Narrow(uint32_t bits) {
+  const float value = AsFloat(bits);
+  return kFormat == Format::kF16 ? ToHalf(value).bits : ToBfloat(value);
+}
+
+template <Format kFormat>
+void ExecWmma16(Wave& wave, const Instruction& instruction) {
+  const Operand& c = instruction.src[2];
+  const bool is_constant = c.kind != OperandKind::kVgpr;
+  alignas(64) uint32_t sum[kRegisters * kLaneStride];
+  for (int r = 0; r < kRegisters; ++r) {
+    uint32_t* to = sum + r * kLaneStride;
+    for (int l = 0; l < 2 * kSide; ++l) {
+      // A constant stands in both halves.
+      const uint32_t bits =
+          is_constant ? c.value
+                      : wave.Row(c.index + static_cast<uint32_t>(r / 2))[l] >> (16 *(r % 2));
+      to[l] = WithSigns(instruction.mod, AsBits(Widen<kFormat>(bits)));
+    }
+  }
+  MultiplyInto<kFormat>(
+      instruction, [&](Operands* in) { Unpack16Bit<kFormat>(wave, instruction, in); }, sum, false,
+      sum);
+  for (int r = 0; r < kRegisters; r += 2) {
+    uint32_t* row = wave.Row(instruction.dst.index + static_cast<uint32_t>(r / 2));
+    const uint32_t* low = sum + r * kLaneStride;
+    for (int l = 0; l < 2 * kSide; ++l) {
+      row[l] = Narrow<kFormat>(low[l]) | Narrow<kFormat>(low[kLaneStride + l]) << 16;
     }
   }
 }
 
 // Signedness of A and B is in their neg bits; clamp saturates the sum with C.
-template <int kWidth, int kK>
-void WmmaI32(Wave& wave, const Instruction& instruction) {
+template <int kWidth, int kDepth>
+void ExecWmmaI32(Wave& wave, const Instruction& instruction) {
   const Modifiers& mod = instruction.mod;
-  alignas(64) int32_t a[kK][kSide], b[kK][kSide];
+  alignas(64) int32_t a[kDepth][kSide], b[kDepth][kSide];
   using Type = Integer<kWidth>;
-  Unpack<Type>(wave, instruction.src[0], (mod.neg & 1) != 0, false, false, a);
-  Unpack<Type>(wave, instruction.src[1], (mod.neg & 2) != 0, false, false, b);
-  Matrix<Ints> sum;
-  for (Ints& row : sum) row = Ints{};
-  Multiply(a, b, sum);
-  int64_t c[kSide][kSide];
-  alignas(64) uint32_t scratch[kLaneStride];
+  UnpackNarrow<Type, kDepth>(wave.Row(instruction.src[0].index), (mod.neg & 1) != 0, a);
+  UnpackNarrow<Type, kDepth>(wave.Row(instruction.src[1].index), (mod.neg & 2) != 0, b);
+  alignas(64) uint32_t copy[kRegisters * kLaneStride];
+  bool c_is_constant = false;
+  const uint32_t* c = Accumulator<kRegisters>(wave, instruction, copy, &c_is_constant);
+  uint32_t* d = wave.Row(instruction.dst.index);
   for (int i = 0; i < kSide; ++i) {
-    const uint32_t* row =
-        AccumulatorRow(wave, instruction.src[2], i % 8, scratch) + kSide * (i / 8);
-    for (int j = 0; j < kSide; ++j) c[i][j] = static_cast<int32_t>(row[j]);
-  }
-  for (int i = 0; i < kSide; ++i) {
-    uint32_t* row =
-        wave.Row(instruction.dst.index + static_cast<uint32_t>(i % 8)) + kSide * (i / 8);
+    int32_t sum[kSide] = {};
+    for (int k = 0; k < kDepth; ++k) {
+      for (int j = 0; j < kSide; ++j) sum[j] += a[k][i] * b[k][j];
+    }
     for (int j = 0; j < kSide; ++j) {
-      const int64_t total = c[i][j] + sum[i][j];
+      const size_t at = RowOffset(i) + static_cast<size_t>(j);
+      const int64_t total = int64_t{static_cast<int32_t>(c_is_constant ? *c : c[at])} + sum[j];
       const int64_t saturated = total > INT32_MAX   ? INT32_MAX
                                 : total < INT32_MIN ? INT32_MIN
                                                     : total;
-      row[j] = static_cast<uint32_t>(mod.clamp ? saturated : total);
+      d[at] = static_cast<uint32_t>(mod.clamp ? saturated : total);
     }
   }
 }
@@ -217,17 +215,17 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec, uint8_t a, uint8_t b, ui
 }
 
 constexpr Opcode kRows[] = {
-    Row("v_wmma_f32_16x16x16_f16", WmmaF32<Float16, Float16, 16>, 4, 4, 8),
-    Row("v_wmma_f32_16x16x16_bf16", WmmaF32<Bfloat16, Bfloat16, 16>, 4, 4, 8),
-    Row("v_wmma_f16_16x16x16_f16", Wmma16<Float16>, 4, 4, 4, kF16Sources),
-    Row("v_wmma_bf16_16x16x16_bf16", Wmma16<Bfloat16>, 4, 4, 4, kBf16Sources),
-    Row("v_wmma_i32_16x16x16_iu8", WmmaI32<8, 16>, 2, 2, 8, kIntSources),
-    Row("v_wmma_i32_16x16x16_iu4", WmmaI32<4, 16>, 1, 1, 8, kIntSources),
-    Row("v_wmma_i32_16x16x32_iu4", WmmaI32<4, 32>, 2, 2, 8, kIntSources),
-    Row("v_wmma_f32_16x16x16_fp8_fp8", WmmaF32<Fp8, Fp8, 16>, 2, 2, 8),
-    Row("v_wmma_f32_16x16x16_fp8_bf8", WmmaF32<Fp8, Bf8, 16>, 2, 2, 8),
-    Row("v_wmma_f32_16x16x16_bf8_fp8", WmmaF32<Bf8, Fp8, 16>, 2, 2, 8),
-    Row("v_wmma_f32_16x16x16_bf8_bf8", WmmaF32<Bf8, Bf8, 16>, 2, 2, 8),
+    Row("v_wmma_f32_16x16x16_f16", ExecWmmaF32<Format::kF16>, 4, 4, 8),
+    Row("v_wmma_f32_16x16x16_bf16", ExecWmmaF32<Format::kBf16>, 4, 4, 8),
+    Row("v_wmma_f16_16x16x16_f16", ExecWmma16<Format::kF16>, 4, 4, 4, kF16Sources),
+    Row("v_wmma_bf16_16x16x16_bf16", ExecWmma16<Format::kBf16>, 4, 4, 4, kBf16Sources),
+    Row("v_wmma_i32_16x16x16_iu8", ExecWmmaI32<8, 16>, 2, 2, 8, kIntSources),
+    Row("v_wmma_i32_16x16x16_iu4", ExecWmmaI32<4, 16>, 1, 1, 8, kIntSources),
+    Row("v_wmma_i32_16x16x32_iu4", ExecWmmaI32<4, 32>, 2, 2, 8, kIntSources),
+    Row("v_wmma_f32_16x16x16_fp8_fp8", ExecWmmaF32Fp8<Fp8, Fp8>, 2, 2, 8),
+    Row("v_wmma_f32_16x16x16_fp8_bf8", ExecWmmaF32Fp8<Fp8, Bf8>, 2, 2, 8),
+    Row("v_wmma_f32_16x16x16_bf8_fp8", ExecWmmaF32Fp8<Bf8, Fp8>, 2, 2, 8),
+    Row("v_wmma_f32_16x16x16_bf8_bf8", ExecWmmaF32Fp8<Bf8, Bf8>, 2, 2, 8),
 };
 
 }  // namespace
