@@ -582,3 +582,11 @@ def test_what_is_wrong_is_named(line: str, message: str):
     code = assemble("gfx1201", f"{line}\ns_endpgm")
     with pytest.raises(emulator.EmulatorError, match=message):
         emulator.CodeObject(code).launch("kernel", 1, 32, [np.zeros(32, np.uint32)])
+
+
+def test_kernels_for_waves_of_64_lanes_are_refused():
+    code = assemble("gfx1201", "s_endpgm")
+    wide = code.replace(b".wavefront_size\x20", b".wavefront_size\x40")
+    assert wide != code
+    with pytest.raises(emulator.EmulatorError, match="waves of 64 lanes"):
+        emulator.CodeObject(wide)
