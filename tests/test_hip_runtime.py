@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from jax_fa import _native
+
 SOURCE = Path(__file__).parent / "hip_stand_in" / "hip_stand_in.cc"
 INVALID_HANDLE = "hipErrorInvalidHandle"
 
@@ -17,14 +19,12 @@ INVALID_HANDLE = "hipErrorInvalidHandle"
 # are numbered device * 256 + n; addresses are never followed by the stand-in.
 PRELUDE = """
 import ctypes, importlib.util, json, sys, threading
-from importlib.machinery import PathFinder
 libraries = [ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL) for path in json.loads(sys.argv[1])]
 if libraries:
     hip = libraries[0]
     hip.hip_stand_in_log.restype = ctypes.c_char_p
 # The extension alone, without JAX, which takes seconds to import.
-folder = importlib.util.find_spec("jax_fa").submodule_search_locations
-spec = PathFinder.find_spec("_native", folder)
+spec = importlib.util.spec_from_file_location("_native", sys.argv[2])
 _native = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(_native)
 SHAPE = (2, 100, 70, 4, 2, 64)  # B T S N K H
@@ -80,7 +80,10 @@ def run(stand_in):
 
     def run_code(code, devices="gfx950:sramecc+:xnack-", majors=(7,)):
         result = subprocess.run(
-            [sys.executable, "-c", PRELUDE + code, json.dumps([stand_in(m) for m in majors])],
+            [
+                *(sys.executable, "-c", PRELUDE + code),
+                *(json.dumps([stand_in(m) for m in majors]), str(_native.__file__)),
+            ],
             env={**os.environ, "HIP_STAND_IN_DEVICES": devices},
             capture_output=True,
             text=True,
