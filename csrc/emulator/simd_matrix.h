@@ -1,7 +1,9 @@
-// Products of small matrices in single precision, the core of the matrix instructions of both targets.
+// Products of small matrices in single precision, the core of the matrix instructions of both
+// targets.
 //
-// D[i][j] = fma(A[i][k], B[k][j], ...) over ascending k, starting from C. Products of 16-bit numbers
-// are exact, so this is one rounding per step; what the hardware does inside is not documented.
+// D[i][j] = fma(A[i][k], B[k][j], ...) over ascending k, starting from C. Products of 16-bit
+// numbers are exact, so this is one rounding per step; what the hardware does inside is not
+// documented.
 //
 // Included by simd_*.cc only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_MATRIX_H_
@@ -114,8 +116,8 @@ inline void StoreRow(uint32_t* out, Vector sum) {
   for (int i = 0; i < kWidth; ++i) out[i] = ToDword(values[i]);
 }
 
-// C is at `c` (registers of 64 lanes), or the scalar *c where it is a constant. `kRowOffset` says where
-// row i of C and D starts, in dwords.
+// C is at `c` (registers of 64 lanes), or the scalar *c where it is a constant. `kRowOffset` says
+// where row i of C and D starts, in dwords.
 template <auto kRowOffset, int kSize, int kSteps, bool kSparse>
 void Multiply(const Operands& in, const uint32_t* c, bool c_is_constant, uint32_t* d) {
   for (int column = 0; column < kSize; column += 16) {
