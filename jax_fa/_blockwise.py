@@ -21,8 +21,8 @@ from jax_fa._rows import Items, row_interval
 from jax_fa._spec import AttentionSpec
 from jax_fa._vary import full
 
-BLOCK_Q = 256
-BLOCK_K = 256
+BLOCK_Q = 128
+BLOCK_K = 128
 
 
 class _Scale(NamedTuple):
@@ -195,10 +195,12 @@ def forward(
     """
     wide = _shapes.lse_dtype(query.dtype)
     r, n, hv = query.shape[0], query.shape[1], value.shape[-1]
-    out = full((r, n, hv), 0, query.dtype, query)
+    # In the wide type until the end: XLA on CPUs updates a slice of bfloat16 by way of a float32
+    # copy of the whole array, for every item.
+    out = full((r, n, hv), 0, wide, query)
     lse = full((r, n), -jnp.inf, wide, query)
     if 0 in (r, n, key.shape[0]):
-        return out, lse
+        return out.astype(query.dtype), lse
     problem = _Problem.of(spec, query, key, bias)
     k_heads = key.shape[1]
 
@@ -234,11 +236,12 @@ def forward(
         mine = block.mine & (begin < end)
         out, lse = results
         return (
-            _put(out, _ungrouped(item_out, problem.block_q).astype(out.dtype), mine, block.start),
+            _put(out, _ungrouped(item_out, problem.block_q), mine, block.start),
             _put(lse, _ungrouped(item_lse, problem.block_q), mine, block.start),
         )
 
-    return lax.fori_loop(0, items.first_row.shape[0], attend, (out, lse))
+    out, lse = lax.fori_loop(0, items.first_row.shape[0], attend, (out, lse))
+    return out.astype(query.dtype), lse
 
 
 def backward(
@@ -260,11 +263,10 @@ def backward(
     None unless asked for.
     """
     wide = _shapes.lse_dtype(query.dtype)
-    d_query = full(query.shape, 0, query.dtype, query)
-    d_key, d_value = full(key.shape, 0, wide, query), full(value.shape, 0, wide, query)
+    d_query, d_key, d_value = (full(x.shape, 0, wide, query) for x in (query, key, value))
     d_bias = full(bias.shape, 0, wide, query) if bias is not None and with_d_bias else None
     if 0 in (query.shape[0], query.shape[1], key.shape[0]):
-        return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype), d_bias
+        return _narrow(query.dtype, d_query, d_key, d_value, d_bias)
     problem = _Problem.of(spec, query, key, bias)
     scale, k_heads = problem.scale, key.shape[1]
     # The score's slope in q . k, apart from the soft cap's own.
@@ -313,12 +315,18 @@ def backward(
         d_rows_query, *d_rest = lax.fori_loop(
             first, last, step, (d_rows_query, d_key, d_value, d_bias)
         )
-        d_block = _ungrouped(d_rows_query, problem.block_q).astype(query.dtype)
+        d_block = _ungrouped(d_rows_query, problem.block_q)
         return _put(d_query, d_block, mine, block.start), *d_rest
 
     results = lax.fori_loop(0, items.first_row.shape[0], attend, (d_query, d_key, d_value, d_bias))
-    d_query, d_key, d_value, d_bias = results
-    return d_query, d_key.astype(key.dtype), d_value.astype(value.dtype), d_bias
+    return _narrow(query.dtype, *results)
+
+
+def _narrow(
+    dtype: Any, d_query: jax.Array, d_key: jax.Array, d_value: jax.Array, d_bias: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """Gradients of the operands in their dtype; a bias has its own."""
+    return d_query.astype(dtype), d_key.astype(dtype), d_value.astype(dtype), d_bias
 
 
 def _accumulate(flat: jax.Array, block: jax.Array, start: Any) -> jax.Array:

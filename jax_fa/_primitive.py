@@ -153,8 +153,9 @@ def _backward_op(spec: AttentionSpec) -> Any:
     def call(query, key, value, query_lengths, key_lengths, out, lse, d_out, d_lse):
         flat, items = _flat_problem(query, key, value, query_lengths, key_lengths)
         lead = query.ndim - 3
-        rows = (_join_rows(x, lead) for x in vary_together(query, out, lse, d_out, d_lse)[1:])
-        *gradients, _ = _blockwise.backward(spec, *flat, items, *rows)
+        _, *rows = vary_together(query, out, lse, d_out, d_lse)
+        out, lse, d_out, d_lse = (_join_rows(x, lead) for x in rows)
+        *gradients, _ = _blockwise.backward(spec, *flat, items, out, lse, d_out, d_lse)
         return tuple(
             g.reshape(x.shape) for g, x in zip(gradients, (query, key, value), strict=True)
         )
@@ -173,7 +174,7 @@ def _flat_problem(
         query, key, value, query_lengths, key_lengths
     )
     lead, t, s = query.ndim - 3, query.shape[-3], key.shape[-3]
-    flat = tuple(_join_rows(x, lead) for x in (query, key, value))
+    flat = _join_rows(query, lead), _join_rows(key, lead), _join_rows(value, lead)
     query_lengths, key_lengths = (
         None if x is None else x.reshape(-1) for x in (query_lengths, key_lengths)
     )

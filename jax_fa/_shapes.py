@@ -133,14 +133,14 @@ def _show(operand: Any) -> str:
     return f"shape {tuple(operand.shape)}"
 
 
-def as_array(name: str, operand: Any) -> Any:
+def as_array(name: str, operand: Any) -> jax.Array:
     """`operand` as a JAX array, or a TypeError that names it."""
     if not isinstance(operand, (jax.Array, np.ndarray)) and not hasattr(operand, "__jax_array__"):
         raise TypeError(f"{name} must be an array; got {type(operand).__name__}")
     return jnp.asarray(operand)
 
 
-def as_lengths(name: str, operand: Any) -> Any:
+def as_lengths(name: str, operand: Any) -> jax.Array | None:
     """`operand` as an int32 JAX array, or a TypeError; None stays None.
 
     The dtype is looked at before JAX would narrow a NumPy int64.

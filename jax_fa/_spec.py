@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 TARGETS = ("gfx950", "gfx1201")
 """Architectures that have kernels, by their LLVM names."""
@@ -17,6 +18,17 @@ IMPLEMENTATIONS = ("xla", *TARGETS)
 
 OPEN = -1
 """A window side without a limit."""
+
+
+class DenseOptions(TypedDict, total=False):
+    """Keyword arguments that every function on dense operands has; for type checkers."""
+
+    causal: bool
+    window: tuple[int | None, int | None] | None
+    scale: float | None
+    logits_soft_cap: float | None
+    query_lengths: jax.typing.ArrayLike | None
+    key_lengths: jax.typing.ArrayLike | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +79,7 @@ class AttentionSpec:
 
 def require_static(name: str, value: Any, advice: str) -> None:
     """Raises a TypeError when a static option is a traced or device array."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         raise TypeError(
             f"{name} must be a Python value, known when the function is traced; got a traced array "
             f"of shape {value.shape} and dtype {value.dtype}: {advice}"

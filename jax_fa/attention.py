@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Literal, Unpack, overload
+
 import jax
+from jax.typing import ArrayLike
 
 from jax_fa import _shapes, _vjp
-from jax_fa._spec import AttentionSpec, require_bool
+from jax_fa._spec import AttentionSpec, DenseOptions, require_bool
 
 
+@overload
 def flash_attention(
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    return_lse: Literal[False] = False,
+    implementation: str | None = None,
+    **options: Unpack[DenseOptions],
+) -> jax.Array: ...
+@overload
+def flash_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    return_lse: Literal[True],
+    implementation: str | None = None,
+    **options: Unpack[DenseOptions],
+) -> tuple[jax.Array, jax.Array]: ...
+def flash_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
     *,
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
     logits_soft_cap: float | None = None,
-    query_lengths: jax.Array | None = None,
-    key_lengths: jax.Array | None = None,
+    query_lengths: ArrayLike | None = None,
+    key_lengths: ArrayLike | None = None,
     return_lse: bool = False,
     implementation: str | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:

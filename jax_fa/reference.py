@@ -6,13 +6,35 @@ functions of the same name, without ``implementation``.
 
 from __future__ import annotations
 
+from typing import Literal, Unpack, overload
+
 import jax
 import jax.numpy as jnp
 
 from jax_fa import _shapes
-from jax_fa._spec import OPEN, AttentionSpec
+from jax_fa._spec import OPEN, AttentionSpec, DenseOptions
 
 
+@overload
+def flash_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    *,
+    return_lse: Literal[False] = False,
+    top_left: bool = False,
+    **options: Unpack[DenseOptions],
+) -> jax.Array: ...
+@overload
+def flash_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    *,
+    return_lse: Literal[True],
+    top_left: bool = False,
+    **options: Unpack[DenseOptions],
+) -> tuple[jax.Array, jax.Array]: ...
 def flash_attention(
     query: jax.Array,
     key: jax.Array,
@@ -22,8 +44,8 @@ def flash_attention(
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
     logits_soft_cap: float | None = None,
-    query_lengths: jax.Array | None = None,
-    key_lengths: jax.Array | None = None,
+    query_lengths: jax.typing.ArrayLike | None = None,
+    key_lengths: jax.typing.ArrayLike | None = None,
     return_lse: bool = False,
     top_left: bool = False,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
@@ -60,7 +82,7 @@ def merge_attention(
     return (part_a + part_b).astype(out_a.dtype), lse
 
 
-def _lengths(lengths: jax.Array | None, batch: tuple[int, ...], limit: int) -> jax.Array:
+def _lengths(lengths: jax.typing.ArrayLike | None, batch: tuple[int, ...], limit: int) -> jax.Array:
     if lengths is None:
         return jnp.full(batch, limit, jnp.int32)
     return jnp.clip(lengths, 0, limit)

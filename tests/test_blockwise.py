@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -135,8 +136,8 @@ def test_memory_grows_with_the_sequence_not_its_square(dtype, gradient):
 
         function = jax.grad(total, argnums=(0, 1, 2)) if gradient else attend
         x = jax.ShapeDtypeStruct((1, length, 2, 32), dtype)
-        compiled = jax.jit(function).lower(x, x, x).compile()
-        return compiled.memory_analysis().temp_size_in_bytes
+        analysis: Any = jax.jit(function).lower(x, x, x).compile().memory_analysis()
+        return analysis.temp_size_in_bytes
 
     short, long = temporary_bytes(1024), temporary_bytes(4096)
     assert long < 5 * short

@@ -13,7 +13,7 @@ from cases import IMPLEMENTATIONS, KERNEL_TARGETS, Case
 from jax import export
 from jax.sharding import PartitionSpec as P
 
-from jax_fa import flash_attention
+from jax_fa import _primitive, flash_attention
 
 AXES = list(itertools.product([0, 1, None], repeat=3))[:-1]
 
@@ -140,6 +140,12 @@ def test_named_target_is_in_the_call(target, platform):
     assert "@jax_fa_flash" in text
     assert f'target = "{target}"' in text
     assert "tensor<2x16x4x64xbf16>" in text
+    # Row-major, and attributes of one type whatever Python's was.
+    rank4, rank1 = "dense<[3, 2, 1, 0]> : tensor<4xindex>", "dense<0> : tensor<1xindex>"
+    assert f"operand_layouts = [{', '.join([rank4] * 3 + [rank1] * 2)}]" in text
+    assert "window_left = -1 : i64" in text
+    assert "window_right = 0 : i64" in text
+    assert "scale = 1.250000e-01 : f32" in text
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
@@ -189,12 +195,16 @@ def test_gradients_under_shard_map(implementation, specs):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def test_eager_calls_reuse_one_trace():
-    operands = Case("", t=11, s=13, h=8).operands("float32")
-    flash_attention(*operands)
-    from jax_fa import _vjp
+def test_eager_calls_reuse_one_trace(monkeypatch):
+    traces = []
+    forward = _primitive.forward
 
-    before = _vjp.attention._cache_size()
+    def count(*args):
+        traces.append(args)
+        return forward(*args)
+
+    monkeypatch.setattr(_primitive, "forward", count)
+    operands = Case("", t=11, s=13, h=8).operands("float32")
     for _ in range(3):
-        flash_attention(*operands)
-    assert _vjp.attention._cache_size() == before
+        flash_attention(*operands, scale=0.37)  # a scale that nothing else has traced
+    assert len(traces) == 1

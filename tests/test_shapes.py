@@ -1,5 +1,7 @@
 """Shape and dtype rules alone, and the static options: what is accepted and what errors say."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,7 +57,9 @@ def test_dense_errors_name_the_argument(change, error, text):
 
 @pytest.mark.parametrize("name", ["key", "value"])
 def test_dtypes_must_agree(name):
-    operands = {n: jnp.zeros((1, 4, 1, 8), "bfloat16") for n in ("query", "key", "value")}
+    operands: dict[str, Any] = {
+        n: jnp.zeros((1, 4, 1, 8), "bfloat16") for n in ("query", "key", "value")
+    }
     operands[name] = operands[name].astype("float16")
     with pytest.raises(TypeError, match=f"{name} must have the dtype bfloat16 of query; got flo"):
         flash_attention(**operands)
@@ -63,23 +67,26 @@ def test_dtypes_must_agree(name):
 
 @pytest.mark.parametrize("name", ["query", "key", "value", "query_lengths", "key_lengths"])
 def test_operands_must_be_arrays(name):
-    operands = {n: jnp.zeros((1, 4, 1, 8)) for n in ("query", "key", "value")}
+    operands: dict[str, Any] = {n: jnp.zeros((1, 4, 1, 8)) for n in ("query", "key", "value")}
+    operands[name] = [1.0]
     with pytest.raises(TypeError, match=f"{name} must be an array; got list"):
-        flash_attention(**(operands | {name: [1.0]}))
+        flash_attention(**operands)
 
 
 @pytest.mark.parametrize("name", ["query_lengths", "key_lengths"])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool"])
 def test_lengths_of_another_dtype_are_not_converted(name, dtype):
     x = jnp.zeros((1, 4, 1, 8))
+    lengths: dict[str, Any] = {name: np.ones(1, dtype)}
     with pytest.raises(TypeError, match=f"{name} must have dtype int32; got {dtype}"):
-        flash_attention(x, x, x, **{name: np.ones(1, dtype)})
+        flash_attention(x, x, x, **lengths)
 
 
 def test_return_lse_is_a_bool():
     x = jnp.zeros((1, 4, 1, 8))
+    number: Any = 1
     with pytest.raises(TypeError, match="return_lse must be a bool; got 1 of type int"):
-        flash_attention(x, x, x, return_lse=1)  # pyright: ignore[reportArgumentType]
+        flash_attention(x, x, x, return_lse=number)
 
 
 def test_numpy_operands_are_taken():
@@ -134,7 +141,8 @@ def test_options_in_one_form():
     assert make(head_dim=64, causal=True, window=(3, 9)) == make(head_dim=64, window=(3, 0))
     assert make(head_dim=64, window=(0, 0)).window_left == 0
     assert make(head_dim=64, logits_soft_cap=0) == make(head_dim=64)
-    assert make(head_dim=64, scale=np.float32(0.5)).scale == 0.5
+    half: Any = np.float32(0.5)
+    assert make(head_dim=64, scale=half).scale == 0.5
     assert hash(make(head_dim=64)) == hash(make(head_dim=64))
 
 

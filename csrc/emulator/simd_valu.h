@@ -125,10 +125,30 @@ constexpr bool UsesFloat(const ValuOp& op) {
          (IsFloat(op.result) || IsFloat(op.sources[0]) || IsFloat(op.sources[1]));
 }
 
-// The common case inline: no modifiers, default modes. Everything else: ExecValuGeneral.
+constexpr bool AllSourcesF32(const ValuOp& op) {
+  for (int i = 0; i < SourceCount(op); ++i) {
+    if (op.sources[static_cast<size_t>(i)] != LaneType::kF32) return false;
+  }
+  return true;
+}
+
+// The row with the sign changes that source `place` has.
+inline const uint32_t* WithSigns(const Modifiers& mod, int place, const uint32_t* row,
+                                 uint32_t* scratch) {
+  const uint32_t keep = ((mod.abs >> place) & 1) != 0 ? 0x7fffffffu : ~0u;
+  const uint32_t flip = ((mod.neg >> place) & 1) != 0 ? 0x80000000u : 0u;
+  if (keep == ~0u && flip == 0) return row;
+  for (int l = 0; l < kLaneStride; ++l) scratch[l] = (row[l] & keep) ^ flip;
+  return scratch;
+}
+
+// The common case inline: default modes, and no modifiers but signs of float32 sources. Everything
+// else: ExecValuGeneral.
 template <const ValuOp& op>
 void ExecOp(Wave& wave, const Instruction& instruction) {
-  if (!IsPlain(instruction.mod) || (UsesFloat(op) && !DefaultMode(wave)) ||
+  constexpr bool kSigns = AllSourcesF32(op);
+  const bool plain = kSigns ? IsPlainButSigns(instruction.mod) : IsPlain(instruction.mod);
+  if (!plain || (UsesFloat(op) && !DefaultMode(wave)) ||
       (Is16Bit(op.result) && (instruction.opcode->flags & kKeepsOtherHalf) != 0)) [[unlikely]] {
     ExecValuGeneral(wave, instruction, op);
     return;
@@ -147,6 +167,7 @@ void ExecOp(Wave& wave, const Instruction& instruction) {
       continue;
     }
     in[2 * i] = in[2 * i + 1] = SourceRow(wave, operand, 0, scratch[2 * i]);
+    if constexpr (kSigns) in[2 * i] = WithSigns(instruction.mod, i, in[2 * i], scratch[2 * i]);
     if (Is64Bit(type)) in[2 * i + 1] = SourceRow(wave, operand, 1, scratch[2 * i + 1]);
   }
   if constexpr (op.reads_vcc) {

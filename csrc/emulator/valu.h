@@ -72,10 +72,13 @@ void ExecPackedGeneral(Wave& wave, const Instruction& instruction, const ValuOp&
 enum class MixResult : uint8_t { kFloat, kLowHalf, kHighHalf };
 void ExecMix(Wave& wave, const Instruction& instruction, const ValuOp& op, MixResult result);
 
-// True when neither the instruction nor the wave's MODE needs ExecValuGeneral.
-inline bool IsPlain(const Modifiers& mod) {
-  return (mod.neg | mod.abs | mod.op_sel | mod.omod | static_cast<uint8_t>(mod.clamp) | mod.dpp |
+// True when the instruction does not need ExecValuGeneral; signs of sources apart.
+inline bool IsPlainButSigns(const Modifiers& mod) {
+  return (mod.op_sel | mod.omod | static_cast<uint8_t>(mod.clamp) | mod.dpp |
           static_cast<uint8_t>(mod.sdwa)) == 0;
+}
+inline bool IsPlain(const Modifiers& mod) {
+  return (mod.neg | mod.abs) == 0 && IsPlainButSigns(mod);
 }
 inline bool DefaultMode(const Wave& wave) {
   return (wave.round_f32 | wave.round_f64 | (wave.denorm_f32 ^ 3) | (wave.denorm_f64 ^ 3)) == 0;
