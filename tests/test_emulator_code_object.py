@@ -65,7 +65,7 @@ def test_damaged_code_objects_are_errors_never_crashes(elf):
             copy[rng.integers(len(copy))] = rng.integers(256)
         damaged.append(bytes(copy))
     for _ in range(100):
-        start = rng.integers(64, len(elf))
+        start = int(rng.integers(64, len(elf)))
         damaged.append(elf[:start] + rng.bytes(len(elf) - start))
     for image in damaged:
         try:

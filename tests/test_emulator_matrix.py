@@ -47,7 +47,8 @@ def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 def _accumulate(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """a [I, K], b [K, J] added to c [I, J]: one fused multiply-add per k, in ascending order."""
     for k in range(a.shape[1]):
-        c = _fma(*np.broadcast_arrays(a[:, k : k + 1], b[k : k + 1]), c)
+        x, y = np.broadcast_arrays(a[:, k : k + 1], b[k : k + 1])
+        c = _fma(x, y, c)
     return c
 
 
@@ -154,7 +155,8 @@ def test_sparse(mnemonic: str, kind: str, size: int, depth: int, chosen: int):
     for t in range(depth // 2):  # in the order of the stored elements
         group, e = divmod(t, stored)
         lanes = group * size + np.arange(size)
-        sums = _fma(*np.broadcast_arrays(a[lanes, e][:, None], b[k_of_a[lanes, e]]), sums)
+        x, y = np.broadcast_arrays(a[lanes, e][:, None], b[k_of_a[lanes, e]])
+        sums = _fma(x, y, sums)
     e = np.arange(2 * stored)
     k_of_b = 8 * (LANE // size)[:, None] + e % 8 + 8 * groups * (e // 8)
     operand_b = b[k_of_b, (LANE % size)[:, None]]
