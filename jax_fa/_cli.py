@@ -10,9 +10,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from jax_fa import __version__, _demo
+from jax_fa import __version__, _demo, _isa
 
-_COMMANDS = {"demo": _demo}
+_COMMANDS = {"demo": _demo, "isa": _isa}
 _DEFAULT_COMMAND = "demo"
 _OWN_OPTIONS = ("-h", "--help", "--version")
 

@@ -37,6 +37,10 @@ class EmulatorCode:
     def target(self) -> str: ...
     @property
     def kernels(self) -> dict[str, dict[str, Any]]: ...
+    def instructions(self, kernel: str) -> list[tuple[int, str, str, bool, int | None]]:
+        """(pc, mnemonic, class, falls through, branch target) of each instruction."""
+    def occupancy(self, kernel: str, lanes: int, lds_bytes: int) -> dict[str, int]:
+        """simds, waves_per_simd and workgroups_per_unit."""
     def launch(
         self,
         kernel: str,

@@ -2,6 +2,7 @@
 // pleasant.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -13,7 +14,10 @@
 #include <vector>
 
 #include "emulator/emulator.h"
+#include "emulator/listing.h"
+#include "emulator/occupancy.h"
 #include "emulator/program.h"
+#include "emulator/stats.h"
 #include "runtime/emulator_settings.h"
 
 namespace nb = nanobind;
@@ -69,6 +73,34 @@ nb::dict Kernels(const CodeObject& code) {
     kernels[name.c_str()] = KernelDict(kernel);
   }
   return kernels;
+}
+
+const Kernel& KernelNamed(const CodeObject& code, const std::string& name) {
+  const auto found = code.program().kernels.find(name);
+  if (found == code.program().kernels.end()) throw nb::key_error(name.c_str());
+  return found->second;
+}
+
+// (pc, mnemonic, class, falls through, branch target or None) of each instruction.
+nb::list Instructions(const CodeObject& code, const std::string& kernel) {
+  nb::list listing;
+  for (const ListedInstruction& listed :
+       ListInstructions(code.program(), KernelNamed(code, kernel))) {
+    listing.append(nb::make_tuple(listed.pc, listed.mnemonic, ClassName(listed.op_class),
+                                  listed.falls_through, listed.target));
+  }
+  return listing;
+}
+
+nb::dict OccupancyDict(const CodeObject& code, const std::string& kernel, uint32_t lanes,
+                       uint32_t lds_bytes) {
+  const Occupancy occupancy =
+      GetOccupancy(code.program(), KernelNamed(code, kernel), lanes, lds_bytes);
+  nb::dict dict;
+  dict["simds"] = occupancy.simds;
+  dict["waves_per_simd"] = occupancy.waves_per_simd;
+  dict["workgroups_per_unit"] = occupancy.workgroups_per_unit;
+  return dict;
 }
 
 nb::dict CountDict(const std::map<std::string, uint64_t>& counts) {
@@ -190,6 +222,8 @@ void BindEmulator(nb::module_& module) {
           "elf"_a)
       .def_prop_ro("target", [](const CodeObject& code) { return code.target(); })
       .def_prop_ro("kernels", &Kernels)
+      .def("instructions", &Instructions, "kernel"_a)
+      .def("occupancy", &OccupancyDict, "kernel"_a, "lanes"_a, "lds_bytes"_a)
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
            "lds_bytes"_a, "schedule"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
            "max_instructions_per_wave"_a);

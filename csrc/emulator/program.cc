@@ -81,12 +81,15 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
 VgprRows Program::AllocatedVgprs(const Kernel& kernel) const {
   const uint32_t granules = (kernel.descriptor.resource1 & 63) + 1;
   if (isa->isa == Isa::kGfx950) {
-    // One file for both kinds, in granules of 8; the accumulation part begins at ACCUM_OFFSET.
+    // One file for both kinds, in granules of 8: a0 is at ACCUM_OFFSET. Nothing keeps vector
+    // registers from reaching past it, and hand-written kernels without AGPRs do; one that used
+    // the same registers by both names would not run right here.
     const uint32_t all = granules * 8;
-    const uint32_t vector = std::min({all, ((kernel.descriptor.resource3 & 63) + 1) * 4, 256u});
-    return {vector, std::min(all - vector, 256u)};
+    const uint32_t offset = std::min(all, ((kernel.descriptor.resource3 & 63) + 1) * 4);
+    return {std::min(all, 256u), std::min(all - offset, 256u), all};
   }
-  return {std::min(granules * (kernel.info.wave_size == 32 ? 8u : 4u), 256u), 0};
+  const uint32_t vector = std::min(granules * (kernel.info.wave_size == 32 ? 8u : 4u), 256u);
+  return {vector, 0, vector};
 }
 
 const KernelCode& Program::Code(const Kernel& kernel) const {

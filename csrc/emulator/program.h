@@ -24,9 +24,9 @@ struct KernelDescriptor {
   uint32_t preload_dwords = 0, preload_offset_dwords = 0;
 };
 
-// Registers that a wave of the kernel has: v0.. and a0.. .
+// Registers that a wave of the kernel has: v0.. and a0.. , and how many of both together.
 struct VgprRows {
-  uint32_t vector = 0, accumulation = 0;
+  uint32_t vector = 0, accumulation = 0, allocated = 0;
 };
 
 // One kernel argument of the metadata.

@@ -1,0 +1,155 @@
+"""The command jax-fa isa: what the kernels of a code object take and do, read from its text.
+
+Nothing is run. A hot loop is an innermost loop that holds matrix instructions, counted once round
+along the shortest path that holds them all (_loops.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jax_fa import _native, emulator
+from jax_fa._loops import Instruction, find_hot_loops
+from jax_fa._spec import TARGETS
+
+HELP = "registers, LDS and instruction counts of the hot loops of a code object"
+
+# flash_bfloat16_h128_softcap: op, dtype, head size tile, and what changes the loop.
+_NAME = re.compile(r"([a-z]+)_(bfloat16|float16)_h(\d+)_([a-z0-9_]+)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("file", nargs="?", type=Path, metavar="FILE.co", help="an ELF code object")
+    which.add_argument(
+        "--target",
+        choices=TARGETS,
+        help="the code object in this package (default: of each target)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="write one JSON object to stdout and nothing else"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Report; 1 when there is no such code object or it cannot be read, else 0."""
+    try:
+        reports = [report(code) for code in _code_objects(arguments.file, arguments.target)]
+    except (OSError, emulator.EmulatorError) as error:
+        print(f"jax-fa: {error}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(reports[0] if len(reports) == 1 else reports))
+    else:
+        print("\n\n".join(_text(found) for found in reports))
+    return 0
+
+
+def _code_objects(file: Path | None, target: str | None) -> list[emulator.CodeObject]:
+    if file is not None:
+        return [emulator.CodeObject(file)]
+    images = {name: _native.code_object(name) for name in ([target] if target else TARGETS)}
+    found = [emulator.CodeObject(image) for image in images.values() if image]
+    if not found:
+        raise emulator.EmulatorError(f"this build has no code object of {' or '.join(images)}")
+    return found
+
+
+def report(code: emulator.CodeObject) -> dict[str, Any]:
+    """``{"target": ..., "kernels": [...]}`` of a code object, as jax-fa isa --json writes it."""
+    return {
+        "target": code.target,
+        "kernels": [_kernel_report(code, name) for name in code.kernels],
+    }
+
+
+def listing(code: emulator.CodeObject, kernel: str) -> list[Instruction]:
+    """The decoded text of a kernel."""
+    return [Instruction(*fields) for fields in code._code.instructions(kernel)]
+
+
+def count(target: str, instructions: Sequence[Instruction]) -> dict[str, int]:
+    """Instructions by class, as the reports have them.
+
+    ``salu`` includes scalar loads, ``nops`` hints such as s_setprio; ``valu_slots`` is the issue
+    slots that the vector instructions take: an exponential takes two on gfx950 and has a unit of
+    its own on gfx1201.
+    """
+    of = collections.Counter(instruction.op_class for instruction in instructions)
+    slots = {
+        "gfx950": of["valu"] + of["valu_packed"] + 2 * of["trans"],
+        "gfx1201": of["valu"] + of["valu_dual"],
+    }
+    return {
+        "matrix": of["matrix"],
+        "sparse_matrix": of["sparse_matrix"],
+        "valu": of["valu"],
+        "valu_packed": of["valu_packed"],
+        "valu_dual": of["valu_dual"],
+        "trans": of["trans"],
+        "valu_slots": slots[target],
+        "salu": of["salu"] + of["smem"],
+        "lds_read": of["lds_read"],
+        "lds_write": of["lds_write"],
+        "vmem": of["vmem_load"] + of["vmem_store"],
+        "lds_dma": of["lds_dma"],
+        "waits": of["wait"],
+        "barriers": of["barrier"],
+        "branches": of["branch"],
+        "nops": of["nop"],
+    }
+
+
+def describe_name(name: str) -> dict[str, Any]:
+    """What a kernel's name says of it; None throughout for a name that is not of this package."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return dict.fromkeys(("op", "variant", "dtype", "head_dim"))
+    op, dtype, head_dim, variant = match.groups()
+    return {
+        "op": op,
+        "variant": variant.replace("_", "+"),
+        "dtype": dtype,
+        "head_dim": int(head_dim),
+    }
+
+
+def _kernel_report(code: emulator.CodeObject, name: str) -> dict[str, Any]:
+    kernel = code.kernels[name]
+    occupancy = code._code.occupancy(name, kernel.max_workgroup_size, kernel.lds_bytes)
+    return {
+        "name": name,
+        **describe_name(name),
+        "vgprs": kernel.vgprs,
+        "agprs": kernel.agprs,
+        "sgprs": kernel.sgprs,
+        "vgpr_spills": kernel.vgpr_spills,
+        "sgpr_spills": kernel.sgpr_spills,
+        "scratch_bytes": kernel.scratch_bytes,
+        "lds_bytes": kernel.lds_bytes,
+        "workgroup_size": kernel.max_workgroup_size,
+        "waves_per_simd": occupancy["waves_per_simd"],
+        "hot_loops": [count(code.target, loop) for loop in find_hot_loops(listing(code, name))],
+    }
+
+
+def _text(found: Mapping[str, Any]) -> str:
+    lines = [f"{found['target']}: {len(found['kernels'])} kernels"]
+    for kernel in found["kernels"]:
+        lines.append(
+            f"{kernel['name']}: {kernel['vgprs']} VGPRs ({kernel['agprs']} AGPRs), "
+            f"{kernel['sgprs']} SGPRs, spills {kernel['vgpr_spills']}+{kernel['sgpr_spills']}, "
+            f"scratch {kernel['scratch_bytes']} B, LDS {kernel['lds_bytes']} B, "
+            f"{kernel['workgroup_size']} lanes, {kernel['waves_per_simd']} waves per SIMD"
+        )
+        for loop in kernel["hot_loops"]:
+            counts = ", ".join(f"{number} {name}" for name, number in loop.items() if number)
+            lines.append(f"    loop: {counts}")
+    return "\n".join(lines)

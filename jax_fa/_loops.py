@@ -1,0 +1,184 @@
+"""Finds the loops of a kernel's machine code that the time is spent in.
+
+Works on the listing of a code object: instructions with the places that control can go to. Loops
+nest as strongly connected components do (take a loop's header away and what still goes round is an
+inner loop), which holds for hand-written code with several ways into a loop too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Sequence
+
+MATRIX_CLASSES = frozenset({"matrix", "sparse_matrix"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Instruction:
+    """One instruction of a listing.
+
+    Attributes:
+      pc: byte offset in the code object.
+      mnemonic: as the disassembler spells it.
+      op_class: what it counts as.
+      falls_through: control may go on behind it.
+      target: pc that a branch may go to instead, or None.
+    """
+
+    pc: int
+    mnemonic: str
+    op_class: str
+    falls_through: bool
+    target: int | None
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it runs on the matrix core."""
+        return self.op_class in MATRIX_CLASSES
+
+
+@dataclasses.dataclass
+class _Block:
+    instructions: list[Instruction]
+    successors: list[int]
+    matrix: int  # matrix instructions in it
+
+
+def find_hot_loops(listing: Sequence[Instruction]) -> list[list[Instruction]]:
+    """The innermost loops that hold matrix instructions, each as one trip round it.
+
+    The trip is the shortest path from the loop's header to a back edge that holds all of its matrix
+    instructions; where no path holds all (two bodies under an if), one that holds the most.
+    Loops inside that hold none (a wait, say) count once.
+    """
+    if not listing:
+        return []
+    blocks = _blocks(listing)
+    place = {block: i for i, block in enumerate(_reverse_postorder(blocks, 0))}
+    loops = []
+    pending = [set(place)]
+    while pending:
+        for component in _cycles(blocks, pending.pop()):
+            if not any(blocks[b].matrix for b in component):
+                continue
+            header = min(component, key=place.__getitem__)
+            inner = [
+                c for c in _cycles(blocks, component - {header}) if any(blocks[b].matrix for b in c)
+            ]
+            if inner:
+                pending.append(component - {header})
+            else:
+                loops.append((header, component))
+    loops.sort(key=lambda loop: loop[0])
+    trips = (_trip(blocks, place, header, component) for header, component in loops)
+    return [[i for b in trip for i in blocks[b].instructions] for trip in trips]
+
+
+def _blocks(listing: Sequence[Instruction]) -> list[_Block]:
+    """Basic blocks in order of address, successors by index. The entry is block 0."""
+    index = {instruction.pc: i for i, instruction in enumerate(listing)}
+    leaders = {0}
+    for i, instruction in enumerate(listing):
+        if instruction.target is not None or not instruction.falls_through:
+            leaders.add(i + 1)
+        if instruction.target in index:
+            leaders.add(index[instruction.target])
+    starts = sorted(leader for leader in leaders if leader < len(listing))
+    number = {start: n for n, start in enumerate(starts)}
+    blocks = []
+    for start, end in zip(starts, [*starts[1:], len(listing)], strict=True):
+        last = listing[end - 1]
+        successors = []
+        if last.falls_through and end < len(listing):
+            successors.append(number[end])
+        if last.target in index:
+            successors.append(number[index[last.target]])
+        body = list(listing[start:end])
+        blocks.append(_Block(body, successors, sum(i.is_matrix for i in body)))
+    return blocks
+
+
+def _reverse_postorder(blocks: Sequence[_Block], entry: int) -> list[int]:
+    order, seen = [], {entry}
+    stack = [(entry, iter(blocks[entry].successors))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((s for s in successors if s not in seen), None)
+        if following is None:
+            order.append(block)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(blocks[following].successors)))
+    return order[::-1]
+
+
+def _cycles(blocks: Sequence[_Block], within: Collection[int]) -> list[set[int]]:
+    """The strongly connected components that go round (Tarjan's algorithm, iterative)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    found = []
+    for root in sorted(within):
+        if root in index:
+            continue
+        stack = [(root, iter(_inside(blocks[root].successors, within)))]
+        index[root] = low[root] = len(index)
+        path.append(root)
+        on_path.add(root)
+        while stack:
+            block, successors = stack[-1]
+            for s in successors:
+                if s not in index:
+                    index[s] = low[s] = len(index)
+                    path.append(s)
+                    on_path.add(s)
+                    stack.append((s, iter(_inside(blocks[s].successors, within))))
+                    break
+                if s in on_path:
+                    low[block] = min(low[block], index[s])
+            else:
+                stack.pop()
+                if stack:
+                    low[stack[-1][0]] = min(low[stack[-1][0]], low[block])
+                if low[block] == index[block]:
+                    component = set()
+                    while block not in component:
+                        component.add(path.pop())
+                    on_path -= component
+                    if len(component) > 1 or block in blocks[block].successors:
+                        found.append(component)
+    return found
+
+
+def _inside(successors: Iterable[int], within: Collection[int]) -> list[int]:
+    return [s for s in successors if s in within]
+
+
+def _trip(
+    blocks: Sequence[_Block], place: dict[int, int], header: int, component: set[int]
+) -> list[int]:
+    """Blocks of the shortest way from the header to a back edge with the most matrix instructions.
+
+    Edges that go back within the loop are not taken, so the order of `place` is topological.
+    """
+    best = {header: (blocks[header].matrix, -len(blocks[header].instructions))}
+    before: dict[int, int] = {}
+    for block in sorted(component, key=place.__getitem__):
+        if block not in best:
+            continue
+        for s in blocks[block].successors:
+            if s not in component or place[s] <= place[block]:
+                continue
+            matrix, shortness = best[block]
+            value = (matrix + blocks[s].matrix, shortness - len(blocks[s].instructions))
+            if s not in best or value > best[s]:
+                best[s], before[s] = value, block
+    last = max(
+        (b for b in component if header in blocks[b].successors and b in best), key=best.__getitem__
+    )
+    trip = [last]
+    while trip[-1] != header:
+        trip.append(before[trip[-1]])
+    return trip[::-1]
