@@ -58,7 +58,7 @@ struct Operands {
 
 // True where every product of the operands is exact and finite in single precision.
 #if !defined(__FMA__)
-bool Exact(const float* values, int count) {
+inline bool Exact(const float* values, int count) {
   // Magnitudes in [2^-60, 2^60] or zero.
   uint32_t bad = 0;
   for (int i = 0; i < count; ++i) {
