@@ -6,12 +6,13 @@ import argparse
 import sys
 
 import cpu
+import errors
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (cpu,):
+    for module in (cpu, errors):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
