@@ -4,24 +4,25 @@ import functools
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 # User SGPRs: s[0:1] the kernel arguments; gfx950 puts the workgroup ids into s2, s3, s4, gfx1201
 # into ttmp9 and ttmp7.
-_TEMPLATE = """
-.amdgcn_target "amdgcn-amd-amdhsa--{target}"
+_KERNEL = """
 .text
-.globl kernel
+.globl {name}
 .p2align 8
-.type kernel,@function
-kernel:
+.type {name},@function
+{name}:
 {body}
-.Lend:
-.size kernel, .Lend-kernel
+.L{name}_end:
+.size {name}, .L{name}_end-{name}
 
 .rodata
 .p2align 6
-.amdhsa_kernel kernel
+.amdhsa_kernel {name}
   .amdhsa_next_free_vgpr {vgprs}
   .amdhsa_next_free_sgpr 64
   .amdhsa_group_segment_fixed_size {lds_bytes}
@@ -31,12 +32,10 @@ kernel:
   .amdhsa_system_sgpr_workgroup_id_z 1
   {extra}
 .end_amdhsa_kernel
-
-.amdgpu_metadata
-amdhsa.version: [1, 2]
-amdhsa.kernels:
-  - .name: kernel
-    .symbol: kernel.kd
+"""
+_METADATA = """
+  - .name: {name}
+    .symbol: {name}.kd
     .kernarg_segment_size: {kernarg_bytes}
     .group_segment_fixed_size: {lds_bytes}
     .private_segment_fixed_size: 0
@@ -47,15 +46,19 @@ amdhsa.kernels:
     .max_flat_workgroup_size: 1024
     .args:
 {args}
-.end_amdgpu_metadata
 """
 
 _KINDS = {"pointer": ("global_buffer", 8), "i32": ("by_value", 4), "f32": ("by_value", 4)}
 
 
-def assemble(
+def assemble(target: str, body: str, *args: Any, **options: Any) -> bytes:
+    """The code object of one kernel named "kernel"; the rest as ``assemble_kernels``."""
+    return assemble_kernels(target, {"kernel": body}, *args, **options)
+
+
+def assemble_kernels(
     target: str,
-    body: str,
+    bodies: Mapping[str, str],
     args: tuple[str, ...] = ("pointer",),
     *,
     vgprs: int = 32,
@@ -63,9 +66,10 @@ def assemble(
     extra: str = "",
     hidden: tuple[tuple[str, int], ...] = (),
 ) -> bytes:
-    """The code object of one kernel named "kernel".
+    """One code object of several kernels by name, which differ in their bodies only.
 
     ``args`` are "pointer", "i32" or "f32", each aligned to its size; ``hidden`` are (kind, bytes).
+    Labels begin with ".L" and belong to their kernel.
     """
     offset, lines = 0, []
     for place, (kind, size) in enumerate([*(_KINDS[arg] for arg in args), *hidden]):
@@ -74,17 +78,20 @@ def assemble(
             f"      - {{.name: a{place}, .offset: {offset}, .size: {size}, .value_kind: {kind}}}"
         )
         offset += size
-    source = _TEMPLATE.format(
-        target=target,
-        body=body,
-        vgprs=vgprs,
-        lds_bytes=lds_bytes,
-        extra=extra + ("\n.amdhsa_accum_offset 32" if target == "gfx950" else ""),
-        kernarg_bytes=-(-offset // 8) * 8,
-        wave_size=64 if target == "gfx950" else 32,
-        args="\n".join(lines),
-    )
-    return assemble_source(target, source)
+    fields = {
+        "vgprs": vgprs,
+        "lds_bytes": lds_bytes,
+        "extra": extra + ("\n.amdhsa_accum_offset 32" if target == "gfx950" else ""),
+        "kernarg_bytes": -(-offset // 8) * 8,
+        "wave_size": 64 if target == "gfx950" else 32,
+        "args": "\n".join(lines),
+    }
+    source = f'.amdgcn_target "amdgcn-amd-amdhsa--{target}"'
+    for name, body in bodies.items():
+        source += _KERNEL.format(name=name, body=body.replace(".L", f".L{name}_"), **fields)
+    source += ".amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:"
+    source += "".join(_METADATA.format(name=name, **fields) for name in bodies)
+    return assemble_source(target, source + ".end_amdgpu_metadata\n")
 
 
 @functools.cache

@@ -1,53 +1,11 @@
 """Each check of the emulator catches its planted defect, and passes the mended kernel."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from assemble import assemble
+from planted import Defect, Planted
 
 from jax_fa import emulator
-
-# s[8:9] the array, v0 the lane of the workgroup, v1 its byte offset, v2 the wave (128 lanes: 0, 1).
-GFX950_START = """
-s_load_dwordx2 s[8:9], s[0:1], 0x0
-v_and_b32 v0, 0x3ff, v0
-v_lshlrev_b32 v1, 2, v0
-v_lshrrev_b32 v2, 6, v0
-s_waitcnt lgkmcnt(0)
-"""
-GFX950_END = """
-s_waitcnt vmcnt(0) lgkmcnt(0)
-global_store_dword v1, v3, s[8:9]
-s_endpgm
-"""
-GFX1201_START = """
-s_load_b64 s[8:9], s[0:1], 0x0
-v_and_b32 v0, 0x3ff, v0
-v_lshlrev_b32 v1, 2, v0
-v_lshrrev_b32 v2, 5, v0
-s_wait_kmcnt 0x0
-"""
-GFX1201_END = """
-s_wait_loadcnt_dscnt 0x0
-global_store_b32 v1, v3, s[8:9]
-s_endpgm
-"""
-
-
-class Defect(NamedTuple):
-    """A kernel body, the line that mends it, and what the emulator must say without it.
-
-    ``{mend}`` in the body is where ``mend`` goes; ``{defect}`` where ``wrong`` goes without it.
-    """
-
-    name: str
-    body: str
-    mend: str
-    says: str
-    wrong: str = ""
-    target: str = "gfx950"
-
 
 DEFECTS = [
     Defect(
@@ -259,6 +217,85 @@ DEFECTS = [
         says="writes 4 bytes at address .* bytes past the end of 'a0'",
     ),
     Defect(
+        "tail_of_a_page",
+        # Three pages of 43 rows; the tile of 64 rows runs past the last page.
+        """
+        {mend}
+        v_add_u32 v5, 86, v6
+        v_lshlrev_b32 v5, 2, v5
+        global_load_dword v3, v5, s[8:9]
+        """,
+        mend="v_min_u32 v6, 42, v0",
+        wrong="v_mov_b32 v6, v0",
+        says=r"lane 43, .*0 bytes past the end of 'a0'",
+    ),
+    Defect(
+        "m0_of_the_load_before",
+        """
+        v_readfirstlane_b32 s12, v2
+        s_lshl_b32 s12, s12, 9
+        s_mov_b32 m0, s12
+        s_nop 0
+        global_load_lds_dword v1, s[8:9]
+        {mend}
+        s_nop 0
+        global_load_lds_dword v1, s[8:9]
+        s_waitcnt vmcnt(0)
+        v_lshlrev_b32 v5, 2, v0
+        v_and_b32 v5, 0xff, v5
+        v_add_u32 v5, s12, v5
+        ds_read_b32 v3, v5
+        """,
+        mend="s_add_u32 m0, s12, 0x100",
+        says="while a load to LDS of wave 0 into it is still under way",
+    ),
+    Defect(
+        "m0_never_written",
+        """
+        v_readfirstlane_b32 s12, v2
+        s_cmp_eq_u32 s12, 0
+        s_cbranch_scc0 .Lskip
+        {mend}
+        s_nop 0
+        global_load_lds_dword v1, s[8:9]
+        .Lskip:
+        v_mov_b32 v3, 0
+        """,
+        mend="s_mov_b32 m0, 0",
+        says="reads m0, which was never written",
+    ),
+    Defect(
+        "lds_dma_before_the_read_of_another_wave",
+        """
+        ds_write_b32 v1, v0
+        v_readfirstlane_b32 s12, v2
+        s_lshl_b32 s12, s12, 8
+        s_mov_b32 m0, s12
+        s_waitcnt lgkmcnt(0)
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        s_waitcnt lgkmcnt(0)
+        {mend}
+        global_load_lds_dword v1, s[8:9]
+        """,
+        mend="s_barrier",
+        says="((reads|wrote) with no barrier|a load to LDS of wave . into it is still under way)",
+    ),
+    Defect(
+        "buffer_offset_never_written",
+        """
+        s_mov_b32 s12, s8
+        s_mov_b32 s13, s9
+        s_mov_b32 s14, 516
+        s_mov_b32 s15, 0x27000
+        {mend}
+        buffer_load_dword v3, v1, s[12:15], s20 offen
+        """,
+        mend="s_mov_b32 s20, 4",
+        says="reads s20, which was never written",
+    ),
+    Defect(
         "split_barrier_wait_missing",
         """
         ds_store_b32 v1, v0
@@ -299,41 +336,39 @@ DEFECTS = [
 ]
 
 
-def _launch(defect: Defect, mended: bool, **options):
-    start, end = (
-        (GFX950_START, GFX950_END) if defect.target == "gfx950" else (GFX1201_START, GFX1201_END)
-    )
-    body = defect.body.format(mend=defect.mend if mended else defect.wrong)
-    code = emulator.CodeObject(assemble(defect.target, start + body + end, lds_bytes=1024))
-    lanes = 128 if defect.target == "gfx950" else 64
-    array = np.zeros(lanes + 1, np.int32)
-    return code.launch("kernel", 1, lanes, args=[array], **options)
+planted = Planted(DEFECTS)
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=[defect.name for defect in DEFECTS])
 def test_planted_defect_is_found(defect):
     with pytest.raises(emulator.EmulatorError, match=defect.says):
-        _launch(defect, mended=False)
+        planted.launch(defect, mended=False)
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=[defect.name for defect in DEFECTS])
 @pytest.mark.parametrize("schedule", ["round_robin", "run_to_barrier", "reverse", "random"])
 def test_mended_kernel_passes(defect, schedule):
-    assert _launch(defect, mended=True, schedule=schedule).findings == []
+    assert planted.launch(defect, mended=True, schedule=schedule).findings == []
 
 
 @pytest.mark.parametrize("defect", DEFECTS[:6], ids=[defect.name for defect in DEFECTS[:6]])
 def test_collect_lists_the_finding_and_goes_on(defect):
-    findings = _launch(defect, mended=False, checks="collect").findings
+    findings = planted.launch(defect, mended=False, checks="collect").findings
     assert any(defect.says in finding for finding in findings)
 
 
 def test_finding_says_where():
     defect = DEFECTS[0]
     with pytest.raises(emulator.EmulatorError) as raised:
-        _launch(defect, mended=False)
+        planted.launch(defect, mended=False)
     text = str(raised.value)
-    for part in ("kernel kernel", "workgroup (0, 0, 0)", "wave 0", "pc 0x", "v_add_u32 v3, 1, v4"):
+    for part in (
+        "kernel vmem_wait_missing",
+        "workgroup (0, 0, 0)",
+        "wave 0",
+        "pc 0x",
+        "v_add_u32 v3, 1, v4",
+    ):
         assert part in text
 
 

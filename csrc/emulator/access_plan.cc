@@ -37,8 +37,9 @@ class Planner {
 
     for (size_t place = 0; place < instruction.src.size(); ++place) {
       const bool moved = place == 0 && (instruction.mod.dpp != 0);
-      Read(instruction.src[place], moved ? Access::kUnknown : lanes);
+      Read(instruction.src[place], moved ? Access::kUnknown : lanes, static_cast<uint8_t>(place));
     }
+    Read(instruction.mem.soffset, lanes);
     const bool one_lane = mnemonic.starts_with("v_writelane");
     if ((flags & kReadsDst) != 0 && !one_lane) Read(instruction.dst, lanes);
     if ((flags & kReadsVccImplicitly) != 0) Read(Vcc(), lanes);
@@ -71,18 +72,18 @@ class Planner {
     if (operand.dwords == 0) return false;
     if (operand.kind == OperandKind::kVgpr) {
       if (operand.index + operand.dwords > kVgprRows) return false;
-      *access = {Access::kVector, lanes, operand.dwords, operand.index};
+      *access = {Access::kVector, lanes, operand.dwords, kOtherPlace, operand.index};
       return true;
     }
     if (operand.kind != OperandKind::kSgpr) return false;
     // EXEC, trap temporaries and what follows them always hold something.
     if (operand.index >= kSgprTtmp0 && operand.index != kSgprM0) return false;
-    *access = {Access::kScalar, lanes, operand.dwords, operand.index};
+    *access = {Access::kScalar, lanes, operand.dwords, kOtherPlace, operand.index};
     return true;
   }
-  void Read(const Operand& operand, Access::Lanes lanes) {
+  void Read(const Operand& operand, Access::Lanes lanes, uint8_t place = kOtherPlace) {
     if (plan_.reads < plan_.read.size() && ToAccess(operand, lanes, &plan_.read[plan_.reads])) {
-      ++plan_.reads;
+      plan_.read[plan_.reads++].place = place;
     }
   }
   void Write(const Operand& operand, Access::Lanes lanes) {

@@ -15,7 +15,34 @@ struct Access {
   // Lanes that count: the active ones, all (EXEC is ignored), or none that can be told beforehand.
   enum Lanes : uint8_t { kActive, kAll, kUnknown } lanes = kActive;
   uint8_t count = 0;
+  uint8_t place = 0;  // which source; kOtherPlace: what is read beside the sources
   uint16_t first = 0;
+};
+inline constexpr uint8_t kOtherPlace = 3;
+
+// What the rules on wait states (hazard.h) distinguish.
+struct HazardTraits {
+  enum Unit : uint8_t { kScalarUnit, kVectorUnit, kMatrixUnit, kMemory, kLds } unit = kScalarUnit;
+  uint8_t wait_states = 1;
+  uint8_t passes = 0;   // matrix: groups of 4 cycles
+  bool single = false;  // matrix: of the units for float32 (not XDL)
+  uint16_t flags = 0;
+  enum Flags : uint16_t {
+    kDpp = 1u << 0,
+    kReadsLane = 1u << 1,   // v_readlane, v_readfirstlane
+    kPicksLane = 1u << 2,   // v_readlane, v_writelane: source 1 is a lane
+    kSwapsLanes = 1u << 3,  // v_permlane*
+    kTranscendental = 1u << 4,
+    kShiftsResult = 1u << 5,  // SDWA and op_sel that write a part of the register
+    kDot = 1u << 6,
+    kUsesM0 = 1u << 7,  // LDS-DMA, s_sendmsg
+    kDivFmas = 1u << 8,
+    kWritesExecMask = 1u << 9,
+    kWideStore = 1u << 10,  // of more than 8 bytes a lane
+    kSetsRegister = 1u << 11,
+    kGetsRegister = 1u << 12,
+  };
+  bool Is(uint16_t flag) const { return (flags & flag) != 0; }
 };
 
 struct AccessPlan {
@@ -23,8 +50,9 @@ struct AccessPlan {
   bool reads_scc = false, writes_scc = false;
   bool arrives_later = false;    // memory: the destination is written by a result under way
   bool writes_one_lane = false;  // v_writelane: the lane in src[1]
-  std::array<Access, 8> read = {};
+  std::array<Access, 10> read = {};
   std::array<Access, 4> write = {};
+  HazardTraits hazard;
 };
 
 AccessPlan PlanAccess(const Instruction& instruction, uint32_t wave_size);

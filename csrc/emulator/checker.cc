@@ -60,6 +60,7 @@ void Checker::Begin(const Workgroup& group) {
   const size_t dwords = (group.lds.size() + 3) / 4;
   lds_.assign(dwords, LdsDword{});
   visible_ = {};
+  hazards_.Begin(group);
 }
 
 void Checker::DeclareVgpr(const Wave& wave, uint32_t index) {
@@ -112,6 +113,7 @@ void Checker::Before(Wave& wave, const Instruction& instruction, const AccessPla
     Report(wave, instruction, "reads SCC, which was never written");
     State(wave).scc_written = true;
   }
+  hazards_.Step(wave, instruction, plan);
   // What a memory instruction loads is checked when it is issued.
   if (plan.arrives_later) return;
   for (uint32_t i = 0; i < plan.writes; ++i) CheckOverwrite(wave, instruction, plan.write[i]);

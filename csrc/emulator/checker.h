@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/access_plan.h"
+#include "emulator/hazard.h"
 #include "emulator/wave.h"
 
 namespace jax_fa::emulator {
@@ -82,6 +83,7 @@ class Checker {
 
   std::vector<WaveState> waves_;
   std::vector<LdsDword> lds_;
+  HazardChecker hazards_;
   Sequences visible_ = {};  // writes that a completed barrier has made visible to all
 };
 

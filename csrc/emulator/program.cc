@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emulator/disassemble.h"
+#include "emulator/hazard.h"
 #include "emulator/launch_context.h"
 #include "emulator/wave.h"
 
@@ -70,6 +71,7 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
     }
     instruction.pc = pc;
     code->plans[slot] = PlanAccess(instruction, kernel.info.wave_size);
+    code->plans[slot].hazard = PlanHazards(instruction, program.isa->isa);
     code->instructions.push_back(instruction);
     starts->push_back(slot);
     pc += instruction.size_bytes;

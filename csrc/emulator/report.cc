@@ -27,12 +27,14 @@ void Fail(const Wave& wave, const Instruction& instruction, const std::string& w
 
 void Report(Wave& wave, const Instruction& instruction, const std::string& what, int lane) {
   if (!wave.group->launch->options->collect) Fail(wave, instruction, what, lane);
-  std::vector<std::string>& findings = wave.group->findings;
-  if (findings.size() >= kMaxFindings) return;
-  std::string text = Place(wave, instruction, lane) + ": " + what;
-  if (std::find(findings.begin(), findings.end(), text) == findings.end()) {
-    findings.push_back(std::move(text));
-  }
+  Workgroup& group = *wave.group;
+  // Once for each kind of finding at each instruction: other waves, later turns of a loop and
+  // further registers say nothing new, and would crowd out what does.
+  std::string kind = what;
+  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+  kind += std::to_string(instruction.pc);
+  if (group.findings.size() >= kMaxFindings || !group.finding_kinds.insert(kind).second) return;
+  group.findings.push_back(Place(wave, instruction, lane) + ": " + what);
 }
 
 }  // namespace jax_fa::emulator

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "emulator/instruction.h"
@@ -154,7 +155,9 @@ struct Workgroup {
   uint32_t barrier_signals = 0;
   Checker* checker = nullptr;
   struct LaunchContext* launch = nullptr;  // private to the engine
-  std::vector<std::string> findings;       // under `collect`
+  // Under `collect`, and what tells one from another.
+  std::vector<std::string> findings;
+  std::unordered_set<std::string> finding_kinds;
 };
 
 // Stops the run. The engine adds kernel, wave, pc and disassembly.
