@@ -52,6 +52,8 @@ _TEMPLATE = """
 {loads}
   s_waitcnt vmcnt(0)
 {body}
+  s_nop 15  // what a matrix instruction writes takes up to 20 wait states
+  s_nop 3
   s_mov_b64 exec, -1
 {stores}
   s_endpgm

@@ -426,6 +426,7 @@ def test_division_is_correctly_rounded():
     v_div_scale_f32 v20, s[2:3], v17, v17, v16
     v_div_scale_f32 v22, vcc, v16, v17, v16
     v_rcp_f32 v21, v20
+    s_nop 0
     v_fma_f32 v23, -v20, v21, 1.0
     v_fma_f32 v21, v23, v21, v21
     v_mul_f32 v23, v22, v21
