@@ -31,7 +31,8 @@ EmulatorError = _native.EmulatorError
 Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
 Checks = bool | Literal["collect"]
 
-_MAX_INSTRUCTIONS_PER_WAVE = 4_000_000_000
+# Tens of seconds of emulation; a wave that walks over a million keys takes a fifth of it.
+_MAX_INSTRUCTIONS_PER_WAVE = 100_000_000
 
 __all__ = [
     "CodeObject",
@@ -69,6 +70,11 @@ class Kernel:
     wave_size: int
     max_workgroup_size: int
     arguments: tuple[tuple[str, str, int, int], ...]
+
+    @property
+    def spills(self) -> int:
+        """Registers of either kind that the compiler could not keep."""
+        return self.vgpr_spills + self.sgpr_spills
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +178,7 @@ class CodeObject:
           timing: not available yet.
           useful_flops: floating-point operations that the case needs, for ``useful_busy``.
           threads: host threads; None is one per core.
-          max_instructions_per_wave: stops endless loops.
+          max_instructions_per_wave: stops endless loops. An interrupt (Ctrl-C) stops any launch.
 
         Raises:
           EmulatorError: a finding, an access outside the arrays, an unknown instruction, a wrong
@@ -189,26 +195,33 @@ class CodeObject:
             raise EmulatorError(
                 f"no kernel {kernel!r} in this code object; it has {', '.join(self._kernels)}"
             )
+        if isinstance(buffers, np.ndarray):
+            raise TypeError("buffers must be a sequence of numpy arrays; got one array")
         named = [(f"buffers[{i}]", array) for i, array in enumerate(buffers)]
-        if (args is None) == (kernarg is None):
-            raise TypeError("launch takes either args= or kernarg=")
-        if args is not None:
-            kernarg, arrays = _pack(kernel, described, args)
+        if args is not None and kernarg is None:
+            segment, arrays = _pack(kernel, described, args)
             named = arrays + named
-        assert kernarg is not None
+        elif args is None and isinstance(kernarg, bytes | bytearray | memoryview):
+            segment = bytes(kernarg)
+            _check_segment(kernel, described, segment)
+        elif args is None and kernarg is not None:
+            raise TypeError(f"kernarg must be bytes; got {type(kernarg).__name__}")
+        else:
+            raise TypeError("launch takes either args= or kernarg=")
         shape = _triple(grid, "grid"), _triple(block, "block")
         result = self._code.launch(
             kernel,
             *shape,
-            kernarg=bytes(kernarg),
+            kernarg=segment,
             buffers=[(name, *_address(name, array)) for name, array in named],
-            lds_bytes=lds_bytes,
+            lds_bytes=_unsigned(lds_bytes, 32, "lds_bytes"),
             schedule=schedule,
-            seed=seed,
-            checks=bool(checks),
-            collect=checks == "collect",
+            seed=_unsigned(seed, 64, "seed"),
+            **_checks(checks),
             threads=_thread_count(threads),
-            max_instructions_per_wave=max_instructions_per_wave,
+            max_instructions_per_wave=_unsigned(
+                max_instructions_per_wave, 64, "max_instructions_per_wave"
+            ),
         )
         return Launch(target=self.target, kernel=kernel, grid=shape[0], block=shape[1], **result)
 
@@ -236,9 +249,9 @@ def configure(
     if schedule is not None:
         wanted["schedule"] = schedule
     if seed is not None:
-        wanted["seed"] = seed
+        wanted["seed"] = _unsigned(seed, 64, "seed")
     if checks is not None:
-        wanted["checks"], wanted["collect"] = bool(checks), checks == "collect"
+        wanted.update(_checks(checks))
     if threads is not None:
         wanted["threads"] = _thread_count(threads)
     _native.set_emulator_settings(**wanted)
@@ -286,11 +299,24 @@ def record() -> Iterator[Sequence[Launch]]:
 
 
 def _triple(extent: int | Sequence[int], name: str) -> tuple[int, int, int]:
-    parts = [extent] if isinstance(extent, int | np.integer) else list(extent)
-    if not 1 <= len(parts) <= 3 or any(part < 1 for part in parts):
-        raise ValueError(f"{name} must be one to three positive numbers; got {extent!r}")
+    parts = list(extent) if isinstance(extent, Sequence) else [extent]
+    whole = all(isinstance(part, int | np.integer) and 1 <= part < 1 << 32 for part in parts)
+    if not 1 <= len(parts) <= 3 or not whole:
+        raise ValueError(f"{name} must be one to three positive integers; got {extent!r}")
     x, y, z = (int(part) for part in parts + [1] * (3 - len(parts)))
     return x, y, z
+
+
+def _unsigned(value: int, bits: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
+        raise ValueError(f"{name} must be an integer from 0 to 2**{bits} - 1; got {value!r}")
+    return int(value)
+
+
+def _checks(checks: Checks) -> dict[str, bool]:
+    if not isinstance(checks, bool) and checks != "collect":
+        raise ValueError(f"checks must be True, False or 'collect'; got {checks!r}")
+    return {"checks": bool(checks), "collect": checks == "collect"}
 
 
 def _thread_count(threads: int | None) -> int:
@@ -315,6 +341,20 @@ def _address(name: str, array: Any) -> tuple[int, int]:
     return array.ctypes.data, array.nbytes
 
 
+def _explicit_bytes(described: Kernel) -> int:
+    """Bytes of the arguments that the caller gives."""
+    return max((offset + size for _, _, offset, size in described.arguments), default=0)
+
+
+def _check_segment(kernel: str, described: Kernel, segment: bytes) -> None:
+    least, most = _explicit_bytes(described), described.kernarg_bytes
+    if not least <= len(segment) <= most:
+        raise ValueError(
+            f"kernarg of kernel {kernel} must have {least} bytes, or up to {most} with the hidden "
+            f"arguments; got {len(segment)}"
+        )
+
+
 def _pack(
     kernel: str, described: Kernel, args: Sequence[Any]
 ) -> tuple[bytes, list[tuple[str, np.ndarray]]]:
@@ -324,8 +364,7 @@ def _pack(
         raise ValueError(
             f"kernel {kernel} takes {len(described.arguments)} arguments ({names}); got {len(args)}"
         )
-    end = max((offset + size for _, _, offset, size in described.arguments), default=0)
-    segment = bytearray(end)
+    segment = bytearray(_explicit_bytes(described))
     arrays = []
     for place, (value, (name, _, offset, size)) in enumerate(
         zip(args, described.arguments, strict=True)

@@ -1,5 +1,10 @@
 """The emulator's Python face: launches, arguments, schedules, errors."""
 
+import _thread
+import dataclasses
+import threading
+
+import ml_dtypes
 import numpy as np
 import pytest
 from assemble import assemble
@@ -66,6 +71,24 @@ def test_launch_runs_every_workgroup(scale, schedule, threads):
     assert launch.bytes["operands"]["a1"] == {"read": 0, "written": out.nbytes}
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, np.uint8, np.complex64, bool])
+def test_arrays_of_any_type_are_written_in_place(scale, dtype):
+    source = np.arange(64, dtype=np.int32)
+    out = np.zeros(256 // np.dtype(dtype).itemsize, dtype)
+    launch = scale.launch("kernel", 1, 64, args=[source, out, np.int32(5)])
+    np.testing.assert_array_equal(out.view(np.int32), source * 5)
+    assert launch.findings == []
+
+
+def test_counts_do_not_depend_on_the_checks(scale):
+    source, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
+    checked, plain = (
+        scale.launch("kernel", 1, 64, args=[source, out, 3], checks=checks)
+        for checks in (True, False)
+    )
+    assert dataclasses.replace(checked, findings=[]) == dataclasses.replace(plain, findings=[])
+
+
 def test_kernarg_with_buffers(scale):
     source, out = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
     kernarg = np.array([source.ctypes.data, out.ctypes.data, 7], np.uint64).tobytes()[:20]
@@ -108,7 +131,9 @@ def test_wrong_arguments(scale):
         scale.launch("kernel", 1, 64, args=[array, array, "three"])
     with pytest.raises(TypeError, match="either args= or kernarg="):
         scale.launch("kernel", 1, 64)
-    with pytest.raises(emulator.EmulatorError, match="takes 20 bytes of arguments"):
+    with pytest.raises(
+        ValueError, match="kernarg of kernel kernel must have 20 bytes, or up to 24"
+    ):
         scale.launch("kernel", 1, 64, kernarg=b"1234")
     with pytest.raises(emulator.EmulatorError, match="at most 1024 lanes"):
         scale.launch("kernel", 1, 1025, args=[array, array, 1])
@@ -122,6 +147,19 @@ def test_wrong_arguments(scale):
         scale.launch("kernel", 1, 64, args=[array, array, 1], threads=0)
     with pytest.raises(NotImplementedError, match="timing"):
         scale.launch("kernel", 1, 64, args=[array, array, 1], timing=True)
+    with pytest.raises(TypeError, match="kernarg must be bytes; got int"):
+        scale.launch("kernel", 1, 64, kernarg=20)
+    with pytest.raises(TypeError, match="buffers must be a sequence of numpy arrays"):
+        scale.launch("kernel", 1, 64, args=[array, array, 1], buffers=array)
+    for grid in (2.5, -1, (1, 1, 1, 1), "1"):
+        with pytest.raises(ValueError, match="grid must be one to three positive integers"):
+            scale.launch("kernel", grid, 64, args=[array, array, 1])
+    with pytest.raises(ValueError, match="checks must be True, False or 'collect'"):
+        scale.launch("kernel", 1, 64, args=[array, array, 1], checks="list")
+    with pytest.raises(ValueError, match="lds_bytes must be an integer from 0"):
+        scale.launch("kernel", 1, 64, args=[array, array, 1], lds_bytes=-1)
+    with pytest.raises(ValueError, match="seed must be an integer from 0"):
+        scale.launch("kernel", 1, 64, args=[array, array, 1], seed=-1)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -149,19 +187,30 @@ def test_unreached_data_in_the_text_does_no_harm():
 
 def test_endless_loop_hits_the_limit():
     code = emulator.CodeObject(assemble("gfx950", ".Lloop:\ns_branch .Lloop"))
-    with pytest.raises(emulator.EmulatorError, match="more than the limit: an endless loop"):
+    with pytest.raises(emulator.EmulatorError, match=r"more than the limit .*an endless loop"):
         code.launch("kernel", 1, 64, args=[None], max_instructions_per_wave=100_000)
 
 
-def test_interrupt_stops_a_launch():
-    import _thread
-    import threading
+# Workgroup 1 never ends.
+ENDLESS = """
+s_cmp_eq_u32 s2, 1
+s_cbranch_scc0 .Lout
+.Lloop:
+s_branch .Lloop
+.Lout:
+s_endpgm
+"""
 
-    code = emulator.CodeObject(assemble("gfx950", ".Lloop:\ns_branch .Lloop"))
+
+# One thread: it polls as it runs. Two: the first waits for the second.
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("schedule", ["round_robin", "run_to_barrier"])
+def test_interrupt_stops_a_launch(threads, schedule):
+    code = emulator.CodeObject(assemble("gfx950", ENDLESS))
     timer = threading.Timer(0.2, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        code.launch("kernel", 1, 64, args=[None])
+        code.launch("kernel", 2, 64, args=[None], threads=threads, schedule=schedule)
     timer.join()
 
 

@@ -174,6 +174,8 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
     if (PyErr_Occurred()) throw nb::python_error();  // KeyboardInterrupt
     throw;
   }
+  // An interrupt as the last workgroup ended.
+  if (PyErr_Occurred()) throw nb::python_error();
   return ResultDict(result);
 }
 

@@ -58,7 +58,7 @@ struct LaunchOptions {
   bool collect = false;  // findings are listed instead of raised
   int threads = 0;       // 0: one per core
   uint32_t dynamic_lds_bytes = 0;
-  uint64_t max_instructions_per_wave = 4'000'000'000;
+  uint64_t max_instructions_per_wave = 100'000'000;
   bool (*interrupted)() = nullptr;  // polled now and then; true stops the launch
 };
 

@@ -1,8 +1,11 @@
 // One launch: its memory, its threads, its totals.
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <numeric>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include "emulator/launch_context.h"
@@ -33,6 +36,8 @@ const Kernel& FindKernel(const Program& program, const std::string& name) {
   throw EmulatorError("no kernel '" + name + "' in this code object; it has " + names);
 }
 
+constexpr uint32_t kMaxScratchBytes = 128 << 10;  // of a lane
+
 void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
   const KernelInfo& info = launch.kernel->info;
   const TargetIsa& isa = *launch.program->isa;
@@ -58,6 +63,11 @@ void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
   if (lanes > most) {
     refuse("a workgroup has at most " + std::to_string(most) + " lanes, got " +
            std::to_string(lanes));
+  }
+  const uint32_t scratch = launch.kernel->descriptor.private_segment_bytes;
+  if (scratch > kMaxScratchBytes) {
+    refuse("a lane has at most " + std::to_string(kMaxScratchBytes) + " bytes of scratch, got " +
+           std::to_string(scratch));
   }
   const uint64_t lds =
       uint64_t{launch.kernel->descriptor.group_segment_bytes} + options.dynamic_lds_bytes;
@@ -97,9 +107,44 @@ std::array<uint8_t, 64> DispatchPacket(const LaunchContext& launch) {
 // is reported does not depend on the threads.
 class Dispatcher {
  public:
-  Dispatcher(LaunchContext* launch, uint64_t groups) : launch_(*launch), groups_(groups) {}
+  Dispatcher(LaunchContext* launch, uint64_t groups, uint64_t threads)
+      : launch_(*launch), groups_(groups), working_(threads) {}
 
   void Work(bool poll) {
+    try {
+      RunGroups(poll);
+    } catch (const std::bad_alloc&) {
+      Keep(0, "there is not enough memory for a workgroup");
+    }
+    Leave(1);
+  }
+  // Threads that do not come to work.
+  void Leave(uint64_t threads) {
+    const std::lock_guard lock(mutex_);
+    working_ -= threads;
+    ended_.notify_one();
+  }
+
+  // Until no thread works any more; an interrupt reaches them meanwhile.
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    while (!ended_.wait_for(lock, kPollInterval, [&] { return working_ == 0; })) {
+      lock.unlock();
+      if (launch_.options->interrupted && launch_.options->interrupted()) launch_.cancelled = true;
+      lock.lock();
+    }
+  }
+
+  LaunchResult Finish() {
+    if (first_failure_ != kNoFailure) throw EmulatorError(failure_);
+    return totals_.Result(launch_, findings_);
+  }
+
+ private:
+  static constexpr uint64_t kNoFailure = ~uint64_t{0};
+  static constexpr std::chrono::milliseconds kPollInterval{20};
+
+  void RunGroups(bool poll) {
     Worker worker(&launch_);
     for (;;) {
       const uint64_t group = next_++;
@@ -121,14 +166,6 @@ class Dispatcher {
     totals_.Add(worker);
   }
 
-  LaunchResult Finish() {
-    if (first_failure_ != kNoFailure) throw EmulatorError(failure_);
-    return totals_.Result(launch_, findings_);
-  }
-
- private:
-  static constexpr uint64_t kNoFailure = ~uint64_t{0};
-
   void Keep(uint64_t group, const char* what) {
     const std::lock_guard lock(mutex_);
     if (group < first_failure_) {
@@ -142,6 +179,8 @@ class Dispatcher {
   std::atomic<uint64_t> next_ = 0;
   std::atomic<uint64_t> first_failure_ = kNoFailure;
   std::mutex mutex_;
+  std::condition_variable ended_;
+  uint64_t working_;  // threads that have not ended
   std::string failure_;
   std::map<uint64_t, std::vector<std::string>> findings_;
   Totals totals_;
@@ -192,15 +231,21 @@ LaunchResult Launch(const CodeObject& code, const std::string& kernel_name,
   launch.memory = &memory;
 
   const uint64_t groups = uint64_t{grid[0]} * grid[1] * grid[2];
-  Dispatcher dispatcher(&launch, groups);
   const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
   const uint64_t threads =
       std::min(groups, options.threads > 0 ? static_cast<uint64_t>(options.threads) : cores);
+  Dispatcher dispatcher(&launch, groups, threads);
   std::vector<std::thread> others;
   for (uint64_t i = 1; i < threads; ++i) {
-    others.emplace_back([&] { dispatcher.Work(/*poll=*/false); });
+    try {
+      others.emplace_back([&] { dispatcher.Work(/*poll=*/false); });
+    } catch (const std::system_error&) {  // no more threads to be had: fewer do the work
+      dispatcher.Leave(threads - i);
+      break;
+    }
   }
   dispatcher.Work(/*poll=*/true);
+  dispatcher.Wait();
   for (std::thread& thread : others) thread.join();
   return dispatcher.Finish();
 }

@@ -148,7 +148,8 @@ void Worker::Turn(Wave& wave, int64_t budget) {
     instruction.pc = wave.pc;
     Fail(wave, instruction,
          "has run " + std::to_string(wave.executed) +
-             " instructions, more than the limit: an endless loop?");
+             " instructions, more than the limit (max_instructions_per_wave = " +
+             std::to_string(launch_.options->max_instructions_per_wave) + "): an endless loop?");
   }
 }
 
