@@ -7,12 +7,13 @@ import sys
 
 import cpu
 import errors
+import start
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (cpu, errors):
+    for module in (cpu, errors, start):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
