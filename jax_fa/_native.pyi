@@ -37,6 +37,9 @@ class EmulatorCode:
     def target(self) -> str: ...
     @property
     def kernels(self) -> dict[str, dict[str, Any]]: ...
+    def disassembly(self, kernel: str) -> list[tuple[int, str]]:
+        """(pc, text) of each instruction, as findings print it."""
+
     def instructions(self, kernel: str) -> list[tuple[int, str, str, bool, int | None]]:
         """(pc, mnemonic, class, falls through, branch target) of each instruction."""
     def occupancy(self, kernel: str, lanes: int, lds_bytes: int) -> dict[str, int]:

@@ -92,6 +92,16 @@ nb::list Instructions(const CodeObject& code, const std::string& kernel) {
   return listing;
 }
 
+// (pc, text) of each instruction.
+nb::list Disassembly(const CodeObject& code, const std::string& kernel) {
+  nb::list lines;
+  for (const ListedInstruction& listed :
+       ListInstructions(code.program(), KernelNamed(code, kernel))) {
+    lines.append(nb::make_tuple(listed.pc, listed.text));
+  }
+  return lines;
+}
+
 nb::dict OccupancyDict(const CodeObject& code, const std::string& kernel, uint32_t lanes,
                        uint32_t lds_bytes) {
   const Occupancy occupancy =
@@ -224,6 +234,7 @@ void BindEmulator(nb::module_& module) {
           "elf"_a)
       .def_prop_ro("target", [](const CodeObject& code) { return code.target(); })
       .def_prop_ro("kernels", &Kernels)
+      .def("disassembly", &Disassembly, "kernel"_a)
       .def("instructions", &Instructions, "kernel"_a)
       .def("occupancy", &OccupancyDict, "kernel"_a, "lanes"_a, "lds_bytes"_a)
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,

@@ -151,8 +151,14 @@ std::string Disassemble(const Instruction& instruction) {
   };
   add(RegisterName(instruction.dst));
   add(RegisterName(instruction.sdst));
-  for (size_t place = 0; place < instruction.src.size(); ++place)
-    add(OneSource(instruction, place));
+  if (instruction.opcode->encoding == kMubuf) {
+    // The data first, as assemblers have it.
+    for (const size_t place : {1, 0, 2}) add(OneSource(instruction, place));
+    add(RegisterName(instruction.mem.soffset));
+  } else {
+    for (size_t place = 0; place < instruction.src.size(); ++place)
+      add(OneSource(instruction, place));
+  }
   if (TakesImmediate(*instruction.opcode)) add(HexText(static_cast<uint16_t>(instruction.simm16)));
   if (instruction.opcode->op_class == OpClass::kBranch && instruction.opcode->encoding == kSopp) {
     add("-> " + HexText(instruction.pc + 4 + static_cast<uint32_t>(instruction.simm16) * 4));

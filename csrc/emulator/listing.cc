@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "emulator/decode.h"
+#include "emulator/disassemble.h"
 
 namespace jax_fa::emulator {
 
@@ -14,6 +15,7 @@ std::vector<ListedInstruction> ListInstructions(const Program& program, const Ke
     const Opcode& opcode = *instruction.opcode;
     ListedInstruction& listed = listing.emplace_back();
     listed.pc = pc;
+    listed.text = Disassemble(instruction);
     listed.mnemonic = opcode.mnemonic;
     listed.op_class = opcode.op_class;
     listed.falls_through = (opcode.flags & kTerminator) == 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "emulator/instruction.h"
@@ -18,6 +19,7 @@ struct ListedInstruction {
   OpClass op_class = OpClass::kNop;
   bool falls_through = true;       // control may go on behind it
   std::optional<uint32_t> target;  // where a branch may go instead
+  std::string text;                // as findings print it
 };
 
 // The instructions of the kernel's own text in order; functions that it calls are not listed. Text
