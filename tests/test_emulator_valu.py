@@ -733,9 +733,9 @@ def test_every_simd_level_gives_the_same_bits():
     for level in ("sse2", "avx2", "avx512"):
         environment = {**os.environ, "JAX_FA_EMULATOR_SIMD": level}
         environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-        done = subprocess.run(
-            [sys.executable, "-c", _LEVELS], env=environment, capture_output=True, check=False
-        )
+        # -P: the working folder's jax_fa must not hide the installed one.
+        command = [sys.executable, "-P", "-c", _LEVELS]
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
         outputs.add(done.stdout)
     assert len(outputs) == 1
