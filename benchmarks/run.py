@@ -6,6 +6,7 @@ import argparse
 import sys
 
 import cpu
+import emulator_speed
 import errors
 import start
 
@@ -13,7 +14,7 @@ import start
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (cpu, errors, start):
+    for module in (cpu, emulator_speed, errors, start):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
