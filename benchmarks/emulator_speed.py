@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append(row)
             print(
                 "{target:>8} checks {checks!s:>5}: {one:6.2f} on one core ({per_cpu_second:.2f} "
-                "per CPU second; goal {goal:.0f}), {all:6.2f} on {cores} ({scaling:.2f} of linear); "
-                "{instructions} instructions in {workgroups} workgroups".format(**row)
+                "per CPU second; goal {goal:.0f}), {all:6.2f} on {cores} ({scaling:.2f} of "
+                "linear); {instructions} instructions in {workgroups} workgroups".format(**row)
             )
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
