@@ -11,6 +11,13 @@ def registrations() -> dict[str, dict[str, Any]]:
 def code_object(target: str) -> bytes:
     """The embedded ELF code object of "gfx950" or "gfx1201"; empty where this build has none."""
 
+def decode_tile(target: str, head_dim: int) -> dict[str, int]:
+    """What the number of splits is chosen from: of the target's kernels for few query rows.
+
+    ``compute_units`` of the chip; ``block_q`` rows (tokens x heads of a group) of a workgroup;
+    ``block_kv`` keys of a tile; ``key_parts`` waves of a workgroup that divide its key tiles again.
+    """
+
 def hip_devices() -> list[str]:
     """Architectures ("gfx950") of the HIP devices; empty where no HIP library is loaded."""
 

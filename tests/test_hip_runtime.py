@@ -220,7 +220,7 @@ def test_no_queries_do_nothing(run):
 
 def test_large_batches_take_several_launches(run):
     batch, heads = 100_000, 128
-    lines = run(f"flash(shape=({batch}, 1, 1, {heads}, 8, 64)); answer(log())")
+    lines = run(f"flash(shape=({batch}, 65, 1, {heads}, {heads}, 64)); answer(log())")
     launches = [fields(line) for line in lines if line.startswith("launch")]
     assert len(launches) == 2
     assert sum(int(launch["grid"]) for launch in launches) == batch * heads

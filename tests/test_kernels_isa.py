@@ -4,24 +4,36 @@ import pytest
 
 from jax_fa import _native, emulator
 
-# Per target and head size tile: vector registers at most, LDS bytes exactly. The numbers are those
-# of the budget table at the head of csrc/kernels/arch/<target>/mainloop.h.
+# Per family, target and head size tile: vector registers at most, LDS bytes exactly. The numbers
+# are those of the budget tables at the heads of arch/<target>/mainloop.h and decode.hip in
+# csrc/kernels/
 BUDGETS = {
-    "gfx950": {64: (176, 33792), 128: (248, 67584), 256: (256, 67584)},
-    "gfx1201": {64: (216, 0), 128: (168, 0), 256: (256, 0)},
+    "flash": {
+        "gfx950": {64: (176, 33792), 128: (256, 67584), 256: (256, 67584)},
+        "gfx1201": {64: (216, 0), 128: (168, 0), 256: (256, 0)},
+    },
+    "decode": {
+        "gfx950": {64: (96, 33792), 128: (128, 67584), 256: (168, 67584)},
+        "gfx1201": {64: (144, 12672), 128: (168, 24960), 256: (256, 49536)},
+    },
 }
+TARGETS = ("gfx950", "gfx1201")
 DTYPES = ("bfloat16", "float16")
-VARIANTS = ("plain", "softcap")
+VARIANTS = {
+    "flash": ("plain", "softcap", "paged", "paged_softcap"),
+    "decode": ("plain", "paged"),
+}
 KERNELS = [
-    (target, f"flash_{dtype}_h{head_dim}_{variant}", head_dim)
-    for target, tiles in BUDGETS.items()
+    (f"{family}_{dtype}_h{head_dim}_{variant}", family, head_dim)
+    for family, variants in VARIANTS.items()
     for dtype in DTYPES
-    for head_dim in tiles
-    for variant in VARIANTS
+    for head_dim in (64, 128, 256)
+    for variant in variants
 ]
+MERGE_KERNELS = [f"merge_{dtype}" for dtype in DTYPES]
 
 
-@pytest.fixture(scope="module", params=sorted(BUDGETS))
+@pytest.fixture(scope="module", params=TARGETS)
 def code_object(request):
     image = _native.code_object(request.param)
     assert image, f"this build has no code object of {request.param}"
@@ -29,31 +41,41 @@ def code_object(request):
 
 
 def test_every_kernel_has_a_budget(code_object):
-    target, code = code_object
-    named = {name for kernel_target, name, _ in KERNELS if kernel_target == target}
-    flash = {name for name in code.kernels if name.startswith("flash_")}
-    assert flash == named
+    _, code = code_object
+    assert set(code.kernels) == {name for name, _, _ in KERNELS} | set(MERGE_KERNELS)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
-def test_kernel_keeps_its_budget(code_object, dtype, variant, head_dim):
+@pytest.mark.parametrize(("name", "family", "head_dim"), KERNELS)
+def test_kernel_keeps_its_budget(code_object, name, family, head_dim):
     target, code = code_object
-    max_vgprs, lds_bytes = BUDGETS[target][head_dim]
-    kernel = code.kernels[f"flash_{dtype}_h{head_dim}_{variant}"]
-    assert kernel.vgpr_spills == 0
-    assert kernel.sgpr_spills == 0
-    assert kernel.scratch_bytes == 0
-    assert kernel.agprs == 0
+    max_vgprs, lds_bytes = BUDGETS[family][target][head_dim]
+    kernel = code.kernels[name]
     assert kernel.vgprs <= max_vgprs
     assert kernel.lds_bytes == lds_bytes
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
-def test_kernel_takes_the_argument_block_alone(code_object, dtype, variant, head_dim):
-    # sizeof(AttentionParams): no hidden arguments, which only the HIP runtime fills.
+@pytest.mark.parametrize("name", [name for name, _, _ in KERNELS] + MERGE_KERNELS)
+def test_nothing_is_spilled(code_object, name):
     _, code = code_object
-    assert code.kernels[f"flash_{dtype}_h{head_dim}_{variant}"].kernarg_bytes == 272
+    kernel = code.kernels[name]
+    assert kernel.vgpr_spills == 0
+    assert kernel.sgpr_spills == 0
+    assert kernel.scratch_bytes == 0
+    assert kernel.agprs == 0
+
+
+def test_merge_needs_little(code_object):
+    _, code = code_object
+    for name in MERGE_KERNELS:
+        assert code.kernels[name].vgprs <= 32
+        assert code.kernels[name].lds_bytes == 0
+
+
+def test_kernels_take_the_argument_block_alone(code_object):
+    # sizeof(AttentionParams), sizeof(MergeParams): no hidden arguments, which only the HIP runtime
+    # fills.
+    _, code = code_object
+    for name, _, _ in KERNELS:
+        assert code.kernels[name].kernarg_bytes == 272, name
+    for name in MERGE_KERNELS:
+        assert code.kernels[name].kernarg_bytes == 48, name

@@ -1,4 +1,6 @@
-# Device code: every csrc/kernels/*.hip for every target, one code object a target, embedded.
+# Device code: every csrc/kernels/*.hip for every target, one code object a target, embedded. The
+# sources of a target are one translation unit: linking several would leave several metadata notes in
+# the code object, of which loaders read one.
 #
 # A target is built once csrc/kernels/arch/<target>/mainloop.h exists. The compiler is the pinned
 # ziglang's clang on every machine, so that users run byte for byte what the tests ran. Sets
@@ -39,27 +41,29 @@ file(GLOB kernel_sources CONFIGURE_DEPENDS "${kernels_folder}/*.hip")
 file(GLOB mainloops CONFIGURE_DEPENDS "${kernels_folder}/arch/*/mainloop.h")
 set(JAX_FA_CODE_OBJECT_SOURCES)
 
+set(kernels_unit "${CMAKE_BINARY_DIR}/device/kernels.hip")
+set(kernels_unit_text)
+foreach(source IN LISTS kernel_sources)
+  string(APPEND kernels_unit_text "#include \"${source}\"\n")
+endforeach()
+file(CONFIGURE OUTPUT "${kernels_unit}" CONTENT "${kernels_unit_text}" @ONLY)
+
 function(jax_fa_add_code_object target)
-  set(objects)
-  foreach(source IN LISTS kernel_sources)
-    cmake_path(GET source STEM stem)
-    set(object "${CMAKE_BINARY_DIR}/device/${target}/${stem}.o")
-    add_custom_command(
-        OUTPUT "${object}"
-        COMMAND ${device_cxx} ${device_options} --offload-arch=${target} ${device_options_${target}}
-                -I "${CMAKE_CURRENT_SOURCE_DIR}/csrc"
-                -Xclang -dependency-file -Xclang "${object}.d" -Xclang -MT -Xclang "${object}"
-                "${source}" -o "${object}"
-        DEPENDS "${source}" DEPFILE "${object}.d"
-        COMMENT "Device code ${stem} for ${target}" VERBATIM)
-    list(APPEND objects "${object}")
-  endforeach()
+  set(object "${CMAKE_BINARY_DIR}/device/${target}.o")
+  add_custom_command(
+      OUTPUT "${object}"
+      COMMAND ${device_cxx} ${device_options} --offload-arch=${target} ${device_options_${target}}
+              -I "${CMAKE_CURRENT_SOURCE_DIR}/csrc"
+              -Xclang -dependency-file -Xclang "${object}.d" -Xclang -MT -Xclang "${object}"
+              "${kernels_unit}" -o "${object}"
+      DEPENDS "${kernels_unit}" DEPFILE "${object}.d"
+      COMMENT "Device code for ${target}" VERBATIM)
   set(code_object "${CMAKE_BINARY_DIR}/device/${target}.co")
   set(embedded "${CMAKE_BINARY_DIR}/device/${target}.cc")
   add_custom_command(
       OUTPUT "${code_object}"
-      COMMAND ${device_ld} -m elf64_amdgpu --no-undefined -shared ${objects} -o "${code_object}"
-      DEPENDS ${objects} COMMENT "Code object ${target}" VERBATIM)
+      COMMAND ${device_ld} -m elf64_amdgpu --no-undefined -shared "${object}" -o "${code_object}"
+      DEPENDS "${object}" COMMENT "Code object ${target}" VERBATIM)
   add_custom_command(
       OUTPUT "${embedded}"
       COMMAND "${CMAKE_COMMAND}" -DTARGET=${target} "-DCODE_OBJECT=${code_object}"

@@ -18,37 +18,56 @@ struct Strides {
   long long head;
 };
 
+// Division of 0 <= n < 2^31 by a divisor that is known before the launch:
+// n / d = (2 n * magic >> 32) >> shift, with shift = ceil(log2 d), magic = floor(2^(31 + shift) /
+// d) + 1.
+struct Divisor {
+  unsigned int magic;
+  unsigned int shift;
+};
+
+constexpr Divisor MakeDivisor(int divisor) {
+  unsigned int shift = 0;
+  while ((1ll << shift) < divisor) ++shift;
+  return {static_cast<unsigned int>((1ull << (31 + shift)) / divisor + 1), shift};
+}
+
 struct AttentionParams {
   // Operands.
   const void* query;  // [B, T, N, H], or packed [total_q, N, H] with cu_seqlens_q
-  const void* key;    // [B, S, K, H]; packed with cu_seqlens_k; or pages with block_tables
+  const void* key;    // [B, S, K, H]; packed [total_k, K, H] with cu_seqlens_k; or pages
   const void* value;  // as key
   void* out;          // as query
   float* lse;         // [B, T, N], natural logarithm
-  void* workspace;    // float32 partials when num_splits > 1
+
+  // With num_splits > 1, what each split makes of its keys: [num_splits, *query.shape] and
+  // [num_splits, *query.shape[:-1]], row-major.
+  float* partial_out;
+  float* partial_lse;
+  long long partial_rows;  // rows of one split: query rows x heads, those of all sequences
 
   // Per-sequence extents; a null pointer means "not given".
   const int* query_lengths;  // [B]
   const int* key_lengths;    // [B]
-  const int* cu_seqlens_q;   // [B + 1]
-  const int* cu_seqlens_k;   // [B + 1]
-  const int* block_tables;   // [B, max_pages]: logical page -> physical page
+  const int* cu_seqlens_q;   // [B + 1]: the queries are packed
+  const int* cu_seqlens_k;   // [B + 1]: the keys are packed
+  const int* block_tables;   // [B, max_pages], logical page -> physical page: the keys are paged
 
   Strides query_stride;
-  Strides key_stride;  // paged: batch = stride of a page, row = stride of a token in it
-  Strides value_stride;
+  Strides key_stride;  // values too; paged: batch = stride of a page, row = stride of a token in it
   Strides out_stride;
   Strides lse_stride;  // head stride is the distance between heads of one row
 
   int batch;
   int seqlen_q;  // T, or total_q when packed
-  int seqlen_k;  // S, or total_k when packed
+  int seqlen_k;  // S, total_k when packed, or the keys that a block table's row can hold
   int num_heads;
   int num_kv_heads;
   int head_dim;  // run-time H: a multiple of 8 up to the kernel's tile; the rest is zero-filled
   int page_size;
   int max_pages;
   int num_pages;
+  Divisor page_divisor;  // of page_size
   int num_splits;
 
   // Query t sees key s when t + d - window_left <= s <= t + d + window_right, where the diagonal d
@@ -59,6 +78,17 @@ struct AttentionParams {
 
   float scale;     // natural: the kernel multiplies log2(e) in
   float soft_cap;  // 0: none
+};
+
+// The arguments of the merge of splits: row r is one query row of one head.
+struct MergeParams {
+  const float* partial_out;  // [num_splits, rows, H]
+  const float* partial_lse;  // [num_splits, rows]
+  void* out;                 // [rows, H]
+  float* lse;                // [rows]
+  long long rows;
+  int head_dim;
+  int num_splits;
 };
 
 }  // namespace jax_fa

@@ -6,29 +6,42 @@ namespace {
 // The spellings of variants.def.
 constexpr DataType bfloat16 = DataType::kBfloat16;
 constexpr DataType float16 = DataType::kFloat16;
-constexpr bool plain = false;
-constexpr bool softcap = true;
 
-constexpr FlashKernel kFlashKernels[] = {
-#define JAX_FA_FLASH(name, dtype, head_dim_tile, variant) {#name, dtype, head_dim_tile, variant},
+constexpr AttentionKernel kAttentionKernels[] = {
+#define JAX_FA_FLASH(name, dtype, head_dim_tile, soft_cap, paged) \
+  {#name, KernelFamily::kFlash, dtype, head_dim_tile, soft_cap, paged},
+#define JAX_FA_DECODE(name, dtype, head_dim_tile, paged) \
+  {#name, KernelFamily::kDecode, dtype, head_dim_tile, false, paged},
 #include "kernels/variants.def"
 };
 
 }  // namespace
 
-const FlashKernel* FindFlashKernel(DataType dtype, int64_t head_dim, bool soft_cap) {
-  const FlashKernel* best = nullptr;
-  for (const FlashKernel& kernel : kFlashKernels) {
-    if (kernel.dtype != dtype || kernel.soft_cap != soft_cap) continue;
+const AttentionKernel* FindAttentionKernel(KernelFamily family, DataType dtype, int64_t head_dim,
+                                           bool soft_cap, bool paged) {
+  const AttentionKernel* best = nullptr;
+  for (const AttentionKernel& kernel : kAttentionKernels) {
+    if (kernel.family != family || kernel.dtype != dtype || kernel.paged != paged) continue;
+    if (family == KernelFamily::kFlash && kernel.soft_cap != soft_cap) continue;
     if (kernel.head_dim_tile < head_dim) continue;
     if (best == nullptr || kernel.head_dim_tile < best->head_dim_tile) best = &kernel;
   }
   return best;
 }
 
-FlashTile GetFlashTile(Target target, const FlashKernel& kernel) {
-  return target == Target::kGfx950 ? FindTile(kGfx950Tiles, kernel.head_dim_tile)
-                                   : FindTile(kGfx1201Tiles, kernel.head_dim_tile);
+const char* MergeKernelName(DataType dtype) {
+#define JAX_FA_MERGE(name, merged_dtype) \
+  if (dtype == merged_dtype) return #name;
+#include "kernels/variants.def"
+  return "";
+}
+
+AttentionTile GetTile(Target target, KernelFamily family, int head_dim_tile) {
+  const bool flash = family == KernelFamily::kFlash;
+  if (target == Target::kGfx950) {
+    return FindTile(flash ? kGfx950FlashTiles : kGfx950DecodeTiles, head_dim_tile);
+  }
+  return FindTile(flash ? kGfx1201FlashTiles : kGfx1201DecodeTiles, head_dim_tile);
 }
 
 }  // namespace jax_fa

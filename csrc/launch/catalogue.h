@@ -2,6 +2,8 @@
 #ifndef JAX_FA_LAUNCH_CATALOGUE_H_
 #define JAX_FA_LAUNCH_CATALOGUE_H_
 
+#include <cstdint>
+
 #include "kernels/attention/tiles.h"
 #include "runtime/runtime.h"
 
@@ -9,18 +11,26 @@ namespace jax_fa {
 
 enum class DataType { kBfloat16, kFloat16 };
 
-struct FlashKernel {
+// Flash: many query rows of one head. Decode: few rows of all heads of a group; splits.
+enum class KernelFamily { kFlash, kDecode };
+
+struct AttentionKernel {
   const char* name;
+  KernelFamily family;
   DataType dtype;
   int head_dim_tile;  // the widest H it serves
-  bool soft_cap;
+  bool soft_cap;      // decode kernels serve both
+  bool paged;
 };
 
 // The kernel with the narrowest tile that holds head_dim; null when there is none.
-const FlashKernel* FindFlashKernel(DataType dtype, int64_t head_dim, bool soft_cap);
+const AttentionKernel* FindAttentionKernel(KernelFamily family, DataType dtype, int64_t head_dim,
+                                           bool soft_cap, bool paged);
 
-// The tile numbers that the target's instantiation of `kernel` was compiled with.
-FlashTile GetFlashTile(Target target, const FlashKernel& kernel);
+const char* MergeKernelName(DataType dtype);
+
+// The tile numbers that the target's kernels of this family and head size were compiled with.
+AttentionTile GetTile(Target target, KernelFamily family, int head_dim_tile);
 
 }  // namespace jax_fa
 

@@ -14,6 +14,8 @@ std::string_view TargetName(Target target) {
   return target == Target::kGfx950 ? "gfx950" : "gfx1201";
 }
 
+int ComputeUnits(Target target) { return target == Target::kGfx950 ? 256 : 64; }
+
 std::optional<Target> ParseTarget(std::string_view name) {
   for (const Target target : kTargets) {
     if (name == TargetName(target)) return target;

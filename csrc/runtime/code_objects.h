@@ -16,6 +16,9 @@ inline constexpr Target kTargets[] = {Target::kGfx950, Target::kGfx1201};
 std::string_view TargetName(Target target);
 std::optional<Target> ParseTarget(std::string_view name);
 
+// Compute units of the chip that a target stands for: MI355X, RX 9070 XT.
+int ComputeUnits(Target target);
+
 // The target that runs on an architecture as HIP spells it ("gfx950:sramecc+:xnack-").
 std::optional<Target> TargetOfArchitecture(std::string_view architecture);
 

@@ -16,10 +16,6 @@
 namespace jax_fa {
 namespace {
 
-// MI355X and RX 9070 XT.
-constexpr int kComputeUnitsGfx950 = 256;
-constexpr int kComputeUnitsGfx1201 = 64;
-
 // The decoded code object, made on first use and kept.
 Status GetCodeObject(Target target, const emulator::CodeObject** code) {
   static std::mutex mutex;
@@ -54,7 +50,7 @@ Status EmulatorRuntime::GetTarget(Target* target) {
 Status EmulatorRuntime::GetComputeUnits(int* count) {
   Target target;
   if (Status status = GetTarget(&target); !status.ok) return status;
-  *count = target == Target::kGfx950 ? kComputeUnitsGfx950 : kComputeUnitsGfx1201;
+  *count = ComputeUnits(target);
   return Status::Ok();
 }
 

@@ -8,23 +8,23 @@
 
 namespace jax_fa {
 
-// What changes the loop itself, hence is its own kernel. Masks and lengths are run-time options.
-enum class Variant { plain, softcap };
+// Whether scores are capped: of no launch of the kernel, of all, or of those that ask for it.
+enum class SoftCap { kNever, kAlways, kAsked };
 
-template <class Element_, int kHeadDim_, Variant kVariant>
-struct Config {
+// What is the same for all kernels: types, tile, fragments of one wave.
+template <class Element_, AttentionTile kTile_>
+struct TileConfig {
   using Element = Element_;
-  static constexpr FlashTile kTile = arch::flash_tile(kHeadDim_);
-  static constexpr int kHeadDim = kHeadDim_;
-  static constexpr bool kSoftCap = kVariant == Variant::softcap;
+  static constexpr AttentionTile kTile = kTile_;
+  static constexpr int kHeadDim = kTile.head_dim;
 
   static constexpr int kWaves = kTile.waves;
+  static constexpr int kKeyParts = kTile.key_parts;
   static constexpr int kBlockQ = kTile.block_q();
   static constexpr int kBlockKv = kTile.block_kv;
   static constexpr int kRowsPerWave = kTile.rows_per_wave();
   static constexpr int kQueryTiles = kTile.query_tiles;
 
-  // Fragments of one wave.
   static constexpr int kScoreTiles = kBlockKv / arch::kFragmentDim;        // 16-key rows of S^T
   static constexpr int kHeadSteps = kHeadDim / arch::kFragmentDepth;       // depth steps of K.Q^T
   static constexpr int kHeadTiles = kHeadDim / arch::kFragmentDim;         // 16-element rows of O^T
@@ -38,11 +38,30 @@ struct Config {
   static constexpr float kReferenceJump =
       (__is_same(Element, float16) ? 0.0f : 16.0f) - arch::kPackingLossLog2<Element>;
 
-  static_assert(kTile.head_dim == kHeadDim, "limits.h has no tile of this head size");
+  static_assert(kHeadDim > 0, "limits.h has no tile of this head size");
   static_assert(kTile.wave_size == arch::kWaveSize);
+  static_assert(kWaves % kKeyParts == 0);
   static_assert(kTile.lds_bytes() <= arch::kMaxLdsBytes);
   static_assert(kBlockKv % (arch::kFragmentDim * arch::kScoresPerOperand) == 0);
   static_assert(kHeadDim % arch::kFragmentDepth == 0 && kHeadDim % arch::kFragmentDim == 0);
+};
+
+// Many query rows of one head.
+template <class Element, int kHeadDimTile, bool kCapped, bool kPaged_>
+struct FlashConfig : TileConfig<Element, arch::flash_tile(kHeadDimTile)> {
+  static constexpr SoftCap kSoftCap = kCapped ? SoftCap::kAlways : SoftCap::kNever;
+  static constexpr bool kPaged = kPaged_;
+  static constexpr bool kPackHeads = false;  // the heads of a group are rows of one tile
+  static constexpr bool kSplits = false;     // the keys may be split over workgroups
+};
+
+// Few query rows of all heads that share a key head.
+template <class Element, int kHeadDimTile, bool kPaged_>
+struct DecodeConfig : TileConfig<Element, arch::decode_tile(kHeadDimTile)> {
+  static constexpr SoftCap kSoftCap = SoftCap::kAsked;
+  static constexpr bool kPaged = kPaged_;
+  static constexpr bool kPackHeads = true;
+  static constexpr bool kSplits = true;
 };
 
 }  // namespace jax_fa

@@ -1,12 +1,13 @@
-// Divides by the row sums and writes out and lse.
+// Divides by the row sums and writes out and lse, of the whole softmax or of one split of it.
 //
-// A row that saw no key, and a row past its sequence's query length, is 0 with lse -inf. Rows past
-// the output are out of range of its buffer and vanish, as do head elements past the run-time H.
+// A row that saw no key, and a row past its sequence's query length, is 0 with lse -inf; of a
+// split, its lse alone says so. Rows past the output are out of range of its buffer and vanish, as
+// do head elements past the run-time H.
 #ifndef JAX_FA_KERNELS_ATTENTION_EPILOGUE_H_
 #define JAX_FA_KERNELS_ATTENTION_EPILOGUE_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/query.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
@@ -15,52 +16,93 @@
 
 namespace jax_fa {
 
+// What a wave has made of its rows, beside the output.
+template <class Config>
+struct RowResults {
+  float lse[Config::kQueryTiles];
+  float factor[Config::kQueryTiles];  // that the output has yet to be multiplied with
+  bool empty[Config::kQueryTiles];    // then the factor means nothing
+};
+
+template <class Config>
+JAX_FA_DEVICE RowResults<Config> finish_rows(const Sequence& sequence,
+                                             const QueryRows<Config>& rows,
+                                             const Softmax<Config>& softmax) {
+  RowResults<Config> results;
+  JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+    const float sum = softmax.row_sum(q);
+    const bool empty = sum == 0.0f || rows.row(q) >= sequence.query_length * rows.group();
+    results.empty[q] = empty;
+    results.lse[q] = empty ? -infinity() : softmax.log_sum_exp(q);
+    results.factor[q] = 1.0f / sum;
+  }
+  return results;
+}
+
 // One query row's consecutive head elements, rounded to nearest even, to its place in memory.
-template <class Element>
+template <class Stored>
 JAX_FA_DEVICE void store_fragment(arch::Accumulator values, arch::Buffer buffer, u32 offset) {
-  Vector<Element, arch::kAccumulatorRows> rounded;
+  Vector<Stored, arch::kAccumulatorRows> rounded;
   JAX_FA_UNROLL for (int r = 0; r < arch::kAccumulatorRows; ++r) {
-    rounded[r] = static_cast<Element>(values[r]);
+    rounded[r] = static_cast<Stored>(values[r]);
   }
   arch::store_accumulator(rounded, buffer, offset);
 }
 
-template <class Config>
-JAX_FA_DEVICE void store_output(const AttentionParams& params, const Sequence& sequence, int head,
-                                int first_row, const Softmax<Config>& softmax,
-                                OutputFragments<Config>& output) {
-  using Element = typename Config::Element;
-  const u32 head_bytes = params.head_dim * sizeof(Element);
-  const DenseRows out_rows(
-      static_cast<Element*>(params.out) + sequence.out_offset + head * params.out_stride.head,
-      params.out_stride.row * sizeof(Element), sequence.query_rows, head_bytes);
-  const DenseRows lse_rows(params.lse + sequence.lse_offset + head * params.lse_stride.head,
-                           params.lse_stride.row * sizeof(float), sequence.query_rows,
-                           sizeof(float));
-  const arch::Buffer out_buffer = out_rows.rows(first_row, Config::kRowsPerWave);
-  const arch::Buffer lse_buffer = lse_rows.rows(first_row, Config::kRowsPerWave);
-
-  const u32 first_element_bytes = arch::accumulator_row() * sizeof(Element);
+// `out` and `lse` are the sequence's first row at the first head. kSkipEmpty leaves the output of
+// empty rows unwritten.
+template <class Config, bool kSkipEmpty, class Stored>
+JAX_FA_DEVICE void store_rows(Stored* out, const Strides& out_stride, float* lse,
+                              const Strides& lse_stride, int head_dim, const Sequence& sequence,
+                              const QueryRows<Config>& rows, const RowResults<Config>& results,
+                              const OutputFragments<Config>& output) {
+  const u32 head_bytes = head_dim * sizeof(Stored);
+  const QueryOperand<Config> out_rows(out, out_stride, rows, sequence.query_rows, head_bytes);
+  const QueryOperand<Config> lse_rows(lse, lse_stride, rows, sequence.query_rows, sizeof(float));
+  const u32 first_element_bytes = arch::accumulator_row() * sizeof(Stored);
   const bool stores_lse = arch::accumulator_row() == 0;  // the first of the lanes of a row
   JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-    const u32 row = q * arch::kFragmentDim + arch::fragment_column();
-    const float sum = softmax.row_sum(q);
-    const bool empty = sum == 0.0f || first_row + static_cast<int>(row) >= sequence.query_length;
-    const float inverse = 1.0f / sum;
+    const bool empty = results.empty[q];
+    const u32 row_offset = out_rows.offset(q);
     JAX_FA_UNROLL for (int d = 0; d < Config::kHeadTiles; ++d) {
-      arch::Accumulator values = output.head[q][d] * inverse;
-      if (empty) values = 0.0f;
+      arch::Accumulator values = output.head[q][d] * results.factor[q];
+      if (!kSkipEmpty && empty) values = 0.0f;
       const u32 column_bytes =
-          first_element_bytes + d * arch::kFragmentDim * static_cast<u32>(sizeof(Element));
-      store_fragment<Element>(values, out_buffer,
-                              column_bytes < head_bytes
-                                  ? row * out_rows.row_stride_bytes() + column_bytes
-                                  : arch::kOutOfRange);
+          first_element_bytes + d * arch::kFragmentDim * static_cast<u32>(sizeof(Stored));
+      const bool stored = column_bytes < head_bytes && !(kSkipEmpty && empty);
+      store_fragment<Stored>(values, out_rows.buffer(),
+                             stored ? row_offset + column_bytes : arch::kOutOfRange);
     }
-    const float lse = empty ? -infinity() : softmax.log_sum_exp(q);
-    arch::store_4_bytes(__builtin_bit_cast(u32, lse), lse_buffer,
-                        stores_lse ? row * lse_rows.row_stride_bytes() : arch::kOutOfRange);
+    arch::store_4_bytes(__builtin_bit_cast(u32, results.lse[q]), lse_rows.buffer(),
+                        stores_lse ? lse_rows.offset(q) : arch::kOutOfRange);
   }
+}
+
+template <class Config>
+JAX_FA_DEVICE void store_output(const AttentionParams& params, const Sequence& sequence, int head,
+                                const QueryRows<Config>& rows, const RowResults<Config>& results,
+                                const OutputFragments<Config>& output) {
+  using Element = typename Config::Element;
+  store_rows<Config, /*kSkipEmpty=*/false>(
+      static_cast<Element*>(params.out) + sequence.out_offset + head * params.out_stride.head,
+      params.out_stride, params.lse + sequence.lse_offset + head * params.lse_stride.head,
+      params.lse_stride, params.head_dim, sequence, rows, results, output);
+}
+
+// The partial results have the rows of lse, with H elements of output each.
+template <class Config>
+JAX_FA_DEVICE void store_partial(const AttentionParams& params, const Sequence& sequence, int head,
+                                 int split, const QueryRows<Config>& rows,
+                                 const RowResults<Config>& results,
+                                 const OutputFragments<Config>& output) {
+  const i64 first_row =
+      split * params.partial_rows + sequence.lse_offset + head * params.lse_stride.head;
+  const Strides out_stride = {.batch = 0,
+                              .row = params.lse_stride.row * params.head_dim,
+                              .head = params.lse_stride.head * params.head_dim};
+  store_rows<Config, /*kSkipEmpty=*/true>(
+      params.partial_out + first_row * params.head_dim, out_stride, params.partial_lse + first_row,
+      params.lse_stride, params.head_dim, sequence, rows, results, output);
 }
 
 }  // namespace jax_fa

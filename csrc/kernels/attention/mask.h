@@ -7,6 +7,7 @@
 #define JAX_FA_KERNELS_ATTENTION_MASK_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/query.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
 #include "kernels/params.h"
@@ -26,10 +27,12 @@ struct Mask {
         window_right(params.window_right),
         key_length(sequence.key_length) {}
 
-  JAX_FA_DEVICE int first_key(int row) const { return max_int(0, row + diagonal - window_left); }
+  JAX_FA_DEVICE int first_key(int token) const {
+    return max_int(0, token + diagonal - window_left);
+  }
   // One past the last.
-  JAX_FA_DEVICE int end_key(int row) const {
-    return min_int(key_length, row + diagonal + window_right + 1);
+  JAX_FA_DEVICE int end_key(int token) const {
+    return min_int(key_length, token + diagonal + window_right + 1);
   }
 };
 
@@ -47,33 +50,50 @@ struct TileRange {
   JAX_FA_DEVICE bool cut_right(int tile) const { return tile >= full_end; }
 };
 
-// Rows first_row .. end_row-1, in tiles of kBlockKv keys; an empty range when they see nothing.
+// Tokens first .. end_token-1, in tiles of kBlockKv keys; an empty range when they see nothing.
 template <int kBlockKv>
-JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_row, int end_row) {
+JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_token, int end_token) {
   TileRange range;
-  if (end_row <= first_row) return range;
-  const int begin = mask.first_key(first_row);
-  const int end = mask.end_key(end_row - 1);
+  if (end_token <= first_token) return range;
+  const int begin = mask.first_key(first_token);
+  const int end = mask.end_key(end_token - 1);
   if (end <= begin) return range;
   range.begin = begin / kBlockKv;
   range.end = ceil_div(end, kBlockKv);
-  range.full_begin = ceil_div(mask.first_key(end_row - 1), kBlockKv);
-  range.full_end = max_int(0, mask.end_key(first_row)) / kBlockKv;
+  range.full_begin = ceil_div(mask.first_key(end_token - 1), kBlockKv);
+  range.full_end = max_int(0, mask.end_key(first_token)) / kBlockKv;
   return range;
 }
 
+// The `index`th of `count` parts of a range, in order, of sizes that differ by one tile at most.
+JAX_FA_DEVICE TileRange part_of(const TileRange& range, int index, int count) {
+  const int tiles = max_int(0, range.end - range.begin);
+  const int size = tiles / count, longer = tiles % count;
+  TileRange part = range;
+  part.begin = range.begin + index * size + min_int(index, longer);
+  part.end = part.begin + size + (index < longer ? 1 : 0);
+  return part;
+}
+
+// The tiles of `range` that lie in `part` too.
+JAX_FA_DEVICE TileRange intersect(const TileRange& range, const TileRange& part) {
+  TileRange both = range;
+  both.begin = max_int(range.begin, part.begin);
+  both.end = min_int(range.end, part.end);
+  return both;
+}
+
 // Sets the scores of unseen keys to -inf. A select, not an addition: an unseen score may be NaN.
-// `range` is the wave's, `first_row` its first row. Rare, so nothing of it is kept in registers
+// `range` and `rows` are the wave's. Rare, so nothing of it is kept in registers
 // from tile to tile; left and right apart, since a causal diagonal and a tail cut on the right
 // only.
 template <class Config>
-JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile, int first_row,
-                              ScoreFragments<Config>& scores) {
+JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile,
+                              const QueryRows<Config>& rows, ScoreFragments<Config>& scores) {
   const int lane_key = tile * Config::kBlockKv + arch::opaque(arch::accumulator_row());
-  const int lane_row = first_row + arch::opaque(arch::fragment_column());
   if (range.cut_right(tile)) {
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      const int end = mask.end_key(lane_row + q * arch::kFragmentDim) - lane_key;
+      const int end = mask.end_key(rows.token(q)) - lane_key;
       scores.for_each(q, [&](float& score, int key) {
         if (key >= end) score = -infinity();
       });
@@ -81,7 +101,7 @@ JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile
   }
   if (range.cut_left(tile)) {
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      const int begin = mask.first_key(lane_row + q * arch::kFragmentDim) - lane_key;
+      const int begin = mask.first_key(rows.token(q)) - lane_key;
       scores.for_each(q, [&](float& score, int key) {
         if (key < begin) score = -infinity();
       });

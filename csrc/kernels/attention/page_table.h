@@ -1,45 +1,192 @@
-// Where the rows of K and V lie: what a main loop asks for the memory behind a run of rows.
+// Where rows of operands lie: what query loads, stores and main loops ask for the memory behind a
+// run of rows. Whatever lies past a sequence's length is out of range of what they are given.
 //
-// A row provider offers `rows(first, count)`: one bounded buffer over rows first .. first+count-1
-// of its operand, in which row i starts at i * row_stride_bytes() and whatever lies past the
-// sequence's length is out of range. DenseRows is the provider of contiguous operands; paged ones
-// give the same answers from a block table.
+// DenseRows serves queries and results. K and V have one layout, so one provider serves both:
+//   DenseKeys      rows at a constant distance
+//   PagedKeys      pages of a multiple of the key tile: a tile lies in one page
+//   ScatteredKeys  any other page size: rows of a tile lie anywhere, each lane finds its own
+// The first two are uniform: they give the `Place` of a run of rows, as bounded buffers of keys and
+// values; a page's entry is fetched a tile ahead (`prepare`). A page outside the pool has no rows.
 #ifndef JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 #define JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
+#include "kernels/params.h"
 
 namespace jax_fa {
 
+// Row strides are < 2^31 / rows in a tile: offsets inside one buffer are 32-bit. A buffer ends with
+// the last row's last byte, not with its stride: the operand may end there.
+JAX_FA_DEVICE arch::Buffer bounded_rows(const char* first, int rows, u32 row_stride_bytes,
+                                        u32 row_bytes) {
+  return arch::make_buffer(first, rows > 0 ? (rows - 1) * row_stride_bytes + row_bytes : 0);
+}
+
 class DenseRows {
  public:
-  // `first_row` is row 0 of the sequence at its head; `length` rows of it may be read.
-  JAX_FA_DEVICE DenseRows(const void* first_row, i64 row_stride_bytes, int length, u32 head_bytes)
+  // `first_row` is row 0 of the sequence; `length` rows of `row_bytes` each may be accessed.
+  JAX_FA_DEVICE DenseRows(const void* first_row, i64 row_stride_bytes, int length, u32 row_bytes)
       : base_(static_cast<const char*>(first_row)),
         row_stride_bytes_(row_stride_bytes),
         length_(length),
-        head_bytes_(head_bytes) {}
+        row_bytes_(row_bytes) {}
 
-  // Row strides are < 2^31 / rows in a tile: offsets inside one buffer are 32-bit.
   JAX_FA_DEVICE u32 row_stride_bytes() const { return static_cast<u32>(row_stride_bytes_); }
-  JAX_FA_DEVICE u32 head_bytes() const { return head_bytes_; }
-  JAX_FA_DEVICE int length() const { return length_; }
-  JAX_FA_DEVICE const char* address(int row) const { return base_ + row * row_stride_bytes_; }
 
-  // The buffer ends with the last row's head, not with its stride: the operand may end there.
   JAX_FA_DEVICE arch::Buffer rows(int first, int count) const {
-    const int present = min_int(length_ - first, count);
-    const u32 bytes = present > 0 ? (present - 1) * row_stride_bytes() + head_bytes_ : 0;
-    return arch::make_buffer(base_ + first * row_stride_bytes_, bytes);
+    return bounded_rows(base_ + first * row_stride_bytes_, min_int(length_ - first, count),
+                        row_stride_bytes(), row_bytes_);
   }
 
  private:
   const char* base_;
   i64 row_stride_bytes_;
   int length_;
+  u32 row_bytes_;
+};
+
+// A run of rows of K and V that follow each other.
+struct Place {
+  i64 offset;   // bytes from the start of the operand
+  int present;  // rows that may be read, 0 or less: none
+};
+
+// What the providers of K and V share.
+class KeyRows {
+ public:
+  // Rows from `end` on are not there.
+  template <class Element>
+  JAX_FA_DEVICE KeyRows(const AttentionParams& params, const Sequence& sequence, int kv_head,
+                        int end, Element)
+      : row_stride_bytes_(params.key_stride.row * sizeof(Element)),
+        end_(min_int(end, sequence.key_length)),
+        head_bytes_(params.head_dim * sizeof(Element)) {
+    const i64 offset = (sequence.key_offset + kv_head * params.key_stride.head) *
+                       static_cast<i64>(sizeof(Element));
+    key_ = static_cast<const char*>(params.key) + offset;
+    value_ = static_cast<const char*>(params.value) + offset;
+  }
+
+  JAX_FA_DEVICE u32 row_stride_bytes() const { return static_cast<u32>(row_stride_bytes_); }
+  JAX_FA_DEVICE u32 head_bytes() const { return head_bytes_; }
+  JAX_FA_DEVICE int end() const { return end_; }
+  JAX_FA_DEVICE const char* key(i64 offset) const { return key_ + offset; }
+  JAX_FA_DEVICE const char* value(i64 offset) const { return value_ + offset; }
+
+  JAX_FA_DEVICE arch::Buffer keys(const Place& place) const { return buffer(key_, place); }
+  JAX_FA_DEVICE arch::Buffer values(const Place& place) const { return buffer(value_, place); }
+
+ protected:
+  JAX_FA_DEVICE arch::Buffer buffer(const char* base, const Place& place) const {
+    return bounded_rows(base + place.offset, place.present, row_stride_bytes(), head_bytes_);
+  }
+
+  const char* key_;
+  const char* value_;
+  i64 row_stride_bytes_;
+  int end_;
   u32 head_bytes_;
 };
+
+class DenseKeys : public KeyRows {
+ public:
+  using KeyRows::KeyRows;
+  static constexpr bool kMayBeAbsent = false;  // a tile that has a key in reach has rows
+
+  JAX_FA_DEVICE void prepare(int /*first*/) {}
+  JAX_FA_DEVICE Place place(int first, int count) const {
+    return {first * row_stride_bytes_, min_int(end_ - first, count)};
+  }
+};
+
+// The part of a block table that belongs to one sequence. Entries past its last key are not read.
+class PageTable {
+ public:
+  JAX_FA_DEVICE PageTable(const AttentionParams& params, const Sequence& sequence,
+                          u32 element_bytes)
+      : entries_(params.block_tables + static_cast<i64>(sequence.index) * params.max_pages),
+        page_stride_bytes_(params.key_stride.batch * element_bytes),
+        divisor_(params.page_divisor),
+        page_size_(params.page_size),
+        pages_(params.num_pages) {}
+
+  JAX_FA_DEVICE const int* entry(int key) const {
+    const u32 offset = page_of(key) * static_cast<u32>(sizeof(int));  // a page holds a key at least
+    return reinterpret_cast<const int*>(reinterpret_cast<const char*>(entries_) + offset);
+  }
+  JAX_FA_DEVICE bool holds(int page) const {
+    return static_cast<u32>(page) < static_cast<u32>(pages_);
+  }
+  // Bytes from the start of the pool to the row of `key`, which lies in `page`.
+  JAX_FA_DEVICE i64 offset(int key, int page, i64 row_stride_bytes) const {
+    return static_cast<u32>(page) * page_stride_bytes_ + slot(key) * row_stride_bytes;
+  }
+  JAX_FA_DEVICE u32 slot(int key) const { return key - page_of(key) * page_size_; }
+
+ private:
+  JAX_FA_DEVICE u32 page_of(int key) const {
+    const u64 product = static_cast<u64>(static_cast<u32>(key) << 1) * divisor_.magic;
+    return static_cast<u32>(product >> 32) >> divisor_.shift;
+  }
+
+  const int* entries_;
+  i64 page_stride_bytes_;
+  Divisor divisor_;
+  int page_size_;
+  int pages_;
+};
+
+class PagedKeys : public KeyRows {
+ public:
+  static constexpr bool kMayBeAbsent = true;
+  template <class Element>
+  JAX_FA_DEVICE PagedKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
+                          int end, Element element)
+      : KeyRows(params, sequence, kv_head, end, element),
+        table_(params, sequence, sizeof(Element)) {}
+
+  // Of the run that place() will be asked for next.
+  JAX_FA_DEVICE void prepare(int first) {
+    page_ = arch::load_uniform(table_.entry(min_int(first, end_ - 1)));
+  }
+  JAX_FA_DEVICE Place place(int first, int count) const {
+    return {table_.offset(first, page_, row_stride_bytes_),
+            table_.holds(page_) ? min_int(end_ - first, count) : 0};
+  }
+
+ private:
+  PageTable table_;
+  int page_;
+};
+
+class ScatteredKeys : public KeyRows {
+ public:
+  template <class Element>
+  JAX_FA_DEVICE ScatteredKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
+                              int end, Element element)
+      : KeyRows(params, sequence, kv_head, end, element),
+        table_(params, sequence, sizeof(Element)) {}
+
+  // This lane's `key`: the entry of its page, to be fetched ahead, ...
+  JAX_FA_DEVICE int fetch(int key) const {
+    return arch::load_4_bytes(table_.entry(min_int(key, end_ - 1)));
+  }
+  // ... whether there is such a row, and where: bytes from the start of the pool.
+  JAX_FA_DEVICE bool present(int key, int page) const { return key < end_ && table_.holds(page); }
+  JAX_FA_DEVICE i64 offset(int key, int page) const {
+    return table_.offset(key, page, row_stride_bytes_);
+  }
+
+ private:
+  PageTable table_;
+};
+
+// What lanes read in place of a row that is not there, where addresses have no range check.
+inline constexpr int kZeroRowBytes = 512;
+static __attribute__((constant, aligned(16))) const u32 kZeroRow[kZeroRowBytes / 4] = {};
+JAX_FA_DEVICE const char* zero_row() { return reinterpret_cast<const char*>(kZeroRow); }
 
 }  // namespace jax_fa
 

@@ -1,36 +1,78 @@
 // Which workgroup makes which rows.
 //
-// The grid is one-dimensional: FlashGrid(tile, B, T, N) workgroups. Those that share K and V (all
-// query tiles of all query heads of one key head of one sequence: a unit) get ids that are equal
-// modulo the number of dies, since ids go round the dies and each die has its own L2: id % kXcds
-// picks the die, consecutive rounds stay within a unit. Units left over when their number is no
-// multiple of kXcds are spread over all dies. Within a unit the last query tiles come first: under
-// a causal mask they are the longest. Every id has exactly one (query tile, head, sequence),
-// whatever the numbers; locality is all that depends on how ids are placed.
+// The grid is one-dimensional: AttentionGrid() workgroups. Those that share K and V (all query
+// tiles and splits of all query heads of one key head of one sequence: a unit) get ids that are
+// equal modulo the number of dies, since ids go round the dies and each die has its own L2: id %
+// kXcds picks the die, consecutive rounds stay within a unit. Units left over when their number is
+// no multiple of kXcds are spread over all dies. Within a unit the last query tiles come first:
+// under a causal mask they are the longest. Every id has exactly one (query tile, head, sequence,
+// split), whatever the numbers; locality is all that depends on how ids are placed.
+//
+// Packed sequences. How many tiles a sequence takes is known on the device alone, so the grid is
+// made from the packed total: sequence b owns the slots from floor(cu[b] G / kBlockQ) + b on (G:
+// rows that a token has in a tile), and
+//   floor(y / q) - floor(x / q) + 1 >= ceil((y - x) / q)
+// so that it owns enough of them; surplus slots find no row and return. The rows past cu[n] are one
+// more sequence without keys. First slots grow with b, so a slot finds its sequence by search. All
+// sequences of a key head are one unit.
 #ifndef JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 #define JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
 #include "kernels/params.h"
 
 namespace jax_fa {
 
 struct Work {
-  int query_tile;
-  int head;
+  int query_tile;  // of the sequence
+  int head;        // with packed heads the first of the key head's
   int kv_head;
-  int batch;
+  int sequence;
+  int split;
 };
+
+// The sequence that owns `slot`, and its first slot. All lanes probe at once, so that a search
+// takes one load per 64 (32) sequences. Entries that do not grow give a wrong sequence, nothing
+// worse.
+template <class Config>
+JAX_FA_DEVICE void find_sequence(const AttentionParams& params, int rows_per_token, int slot,
+                                 Work& work) {
+  const auto first_slot = [&](int sequence, int start) {
+    return clamp_length(start, params.seqlen_q) * rows_per_token / Config::kBlockQ + sequence;
+  };
+  int first = 0;
+  int count = params.batch + 1;
+  while (count > 1) {
+    const int step = ceil_div(count, arch::kWaveSize);
+    const int probe = static_cast<int>(arch::lane_id()) * step;
+    bool owns = false;
+    if (probe < count) {
+      const int sequence = first + probe;
+      owns = first_slot(sequence, arch::load_4_bytes(params.cu_seqlens_q + sequence)) <= slot;
+    }
+    const int skipped = max_int(0, arch::count_lanes(owns) - 1) * step;
+    first += skipped;
+    count = min_int(step, count - skipped);
+  }
+  work.sequence = first;
+  work.query_tile = slot - first_slot(first, arch::load_uniform(params.cu_seqlens_q + first));
+}
 
 template <class Config>
 JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   constexpr u32 kDies = arch::kXcds;
-  const u32 query_tiles = ceil_div(params.seqlen_q, Config::kBlockQ);
+  const bool packed = params.cu_seqlens_q != nullptr;
   const u32 kv_heads = params.num_kv_heads;
   const u32 group = static_cast<u32>(params.num_heads) / kv_heads;  // query heads per key head
-  const u32 unit_size = query_tiles * group;
-  const u32 units = kv_heads * params.batch;
+  const u32 heads = Config::kPackHeads ? 1 : group;                 // that take workgroups each
+  const u32 rows_per_token = Config::kPackHeads ? group : 1;
+  const u32 slots = ceil_div(params.seqlen_q * rows_per_token, Config::kBlockQ) +
+                    (packed ? static_cast<u32>(params.batch) : 0);
+  const u32 splits = Config::kSplits ? params.num_splits : 1;
+  const u32 unit_size = slots * heads * splits;
+  const u32 units = kv_heads * (packed ? 1 : params.batch);
   const u32 even_units = units / kDies * kDies;
 
   u32 id = arch::workgroup_id();
@@ -47,10 +89,19 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   }
 
   Work work;
-  work.query_tile = query_tiles - 1 - member / group;
-  work.batch = unit / kv_heads;
+  work.split = 0;
+  if constexpr (Config::kSplits) {
+    work.split = member % splits;
+    member /= splits;
+  }
+  work.query_tile = slots - 1 - member / heads;
+  work.sequence = unit / kv_heads;
   work.kv_head = unit % kv_heads;
-  work.head = work.kv_head * group + member % group;
+  work.head = work.kv_head * group + member % heads;
+  if (packed) {
+    const int slot = work.query_tile;
+    find_sequence<Config>(params, rows_per_token, slot, work);
+  }
   return work;
 }
 

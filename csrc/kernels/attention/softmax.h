@@ -18,6 +18,7 @@
 #define JAX_FA_KERNELS_ATTENTION_SOFTMAX_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/config.h"
 #include "kernels/device.h"
 #include "kernels/params.h"
 #include "kernels/tile/fragments.h"
@@ -39,12 +40,18 @@ struct Scale {
     s.query = params.scale > 0 ? 1.0f : params.scale < 0 ? -1.0f : 0.0f;
     const float magnitude = params.scale == 0 ? 1.0f : __builtin_fabsf(params.scale);
     s.cap = params.soft_cap;
-    s.cap_exponent =
-        Config::kSoftCap ? arch::uniform(2 * kLog2E * magnitude / params.soft_cap) : 0.0f;
-    s.natural = Config::kSoftCap ? 1.0f : magnitude;
+    const bool capped = s.caps<Config>();
+    s.cap_exponent = capped ? arch::uniform(2 * kLog2E * magnitude / params.soft_cap) : 0.0f;
+    s.natural = capped ? 1.0f : magnitude;
     s.log2 = arch::uniform(s.natural * kLog2E);
     s.headroom = arch::uniform((Config::kReferenceJump + Config::kRescaleLimit) / s.log2);
     return s;
+  }
+
+  template <class Config>
+  JAX_FA_DEVICE bool caps() const {
+    return Config::kSoftCap == SoftCap::kAlways ||
+           (Config::kSoftCap == SoftCap::kAsked && cap != 0.0f);
   }
 };
 
@@ -62,7 +69,7 @@ class Softmax {
   // Raw scores become cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1); nothing without a
   // cap. Before the mask: a capped -inf would be seen again. The logit's error is about 2^-22 cap.
   JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
-    if constexpr (!Config::kSoftCap) return;
+    if (!scale_.template caps<Config>()) return;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
       scores.for_each(q, [&](float& score, int) {
         const float t = arch::reciprocal(arch::exp2(score * scale_.cap_exponent) + 1.0f);

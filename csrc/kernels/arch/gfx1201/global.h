@@ -32,6 +32,15 @@ JAX_FA_DEVICE void store_accumulator(Vector<Element, 8> data, Buffer buffer, u32
   using Dwords = Vector<u32, 4>;
   __builtin_amdgcn_raw_buffer_store_b128(__builtin_bit_cast(Dwords, data), buffer, offset, 0, 0);
 }
+JAX_FA_DEVICE void store_accumulator(Vector<float, 8> data, Buffer buffer, u32 offset) {
+  const Vector<float, 4> low = data.lo, high = data.hi;
+  const auto store = [&](Vector<float, 4> half, u32 at) {
+    __builtin_amdgcn_raw_buffer_store_b128(__builtin_bit_cast(Vector<u32, 4>, half), buffer, at, 0,
+                                           0);
+  };
+  store(low, offset);
+  store(high, offset + 16);
+}
 JAX_FA_DEVICE void store_4_bytes(u32 data, Buffer buffer, u32 offset) {
   __builtin_amdgcn_raw_buffer_store_b32(data, buffer, offset, 0, 0);
 }
@@ -46,6 +55,20 @@ JAX_FA_DEVICE Vector<u32, 4> load_transposed(const char* base, u32 offset, u32 c
   return __builtin_bit_cast(
       Dwords, __builtin_amdgcn_global_load_tr_b128_v8i16((JAX_FA_IN_GLOBAL Storage*)address));
 }
+
+// 16 bytes from a lane's own address, which has no range check.
+JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(const char* address) {
+  return *(const JAX_FA_IN_GLOBAL Vector<u32, 4>*)address;
+}
+JAX_FA_DEVICE Vector<u32, 4> load_transposed(const char* address) {
+  using Storage = Vector<short, 8>;
+  using Dwords = Vector<u32, 4>;
+  return __builtin_bit_cast(
+      Dwords, __builtin_amdgcn_global_load_tr_b128_v8i16((JAX_FA_IN_GLOBAL Storage*)address));
+}
+
+// A lane's own 4 bytes, anywhere.
+JAX_FA_DEVICE i32 load_4_bytes(const i32* address) { return *(const JAX_FA_IN_GLOBAL i32*)address; }
 
 // A value that is the same for all lanes and that no kernel writes: a scalar load.
 JAX_FA_DEVICE i32 load_uniform(const i32* address) {

@@ -8,6 +8,8 @@
 namespace jax_fa::arch {
 
 JAX_FA_DEVICE u32 workgroup_id() { return __builtin_amdgcn_workgroup_id_x(); }
+// Of the workgroup, whereas lane_id() is of the wave.
+JAX_FA_DEVICE u32 workgroup_lane() { return __builtin_amdgcn_workitem_id_x(); }
 
 // Hides how x was made, so that the compiler neither makes it again nor keeps values derived from
 // it. Volatile, or the hiding itself is hoisted out of loops and rare paths, and its result takes a
@@ -40,6 +42,9 @@ JAX_FA_DEVICE u32 wave_id() { return uniform(__builtin_amdgcn_workitem_id_x() / 
 
 // True in every lane when `condition` is true in one.
 JAX_FA_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w32(condition) != 0; }
+JAX_FA_DEVICE int count_lanes(bool condition) {
+  return __builtin_popcount(__builtin_amdgcn_ballot_w32(condition));
+}
 
 // v_maximum3_f32 and v_exp_f32; a NaN among the operands is the result.
 JAX_FA_DEVICE float maximum(float a, float b) { return __builtin_elementwise_maximum(a, b); }

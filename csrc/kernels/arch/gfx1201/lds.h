@@ -6,23 +6,36 @@
 
 #include "kernels/arch/gfx1201/global.h"
 #include "kernels/arch/gfx1201/matrix.h"
+#include "kernels/attention/page_table.h"
 #include "kernels/device.h"
 
 namespace jax_fa::arch {
 
+// Both classes are for providers of rows at a constant distance (DenseKeys, PagedKeys); scattered.h
+// has those for rows anywhere. A tile's Place serves K and V.
+
 // K in S^T = K.Q^T: rows as A rows, in tiles of 16 kFragments keys. Rows past the length and head
 // elements past the run-time H are zero; kWholeHead promises that there are none of the latter.
-template <class Element, class Rows, int kFragments>
+template <class Element, class Keys, int kFragments>
 class KeyOperands {
  public:
-  JAX_FA_DEVICE explicit KeyOperands(const Rows& rows) : rows_(rows) {
+  // A tile of keys, and what finds the values of the same tile.
+  struct Tile {
+    Buffer keys;
+    Place place;
+  };
+
+  JAX_FA_DEVICE explicit KeyOperands(const Keys& keys) : keys_(keys) {
     const u32 depth_bytes = operand_depth() * sizeof(Element);
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const u32 row = f * kFragmentDim + fragment_column();
-      offset_[f] = row * rows.row_stride_bytes() + depth_bytes;
+      offset_[f] = row * keys.row_stride_bytes() + depth_bytes;
     }
-    head_end_ = static_cast<int>(rows.head_bytes() - depth_bytes);
+    head_end_ = static_cast<int>(keys.head_bytes() - depth_bytes);
   }
+
+  // Fetches what the next tile(), which will be of `first_key`, needs to know.
+  JAX_FA_DEVICE void prepare(int first_key) { keys_.prepare(first_key); }
 
   // Once per tile: keeps the compiler from holding a register per constant added to an offset,
   // which then is part of the load instruction.
@@ -30,29 +43,44 @@ class KeyOperands {
     JAX_FA_UNROLL for (u32& offset : offset_) offset = opaque(offset);
   }
 
-  JAX_FA_DEVICE Buffer tile(int first_key) const {
-    return rows_.rows(first_key, kFragments * kFragmentDim);
+  JAX_FA_DEVICE Tile tile(int first_key) const {
+    const Place place = keys_.place(first_key, kFragments * kFragmentDim);
+    return {keys_.keys(place), place};
   }
 
   // Keys 16 fragment .. +15 of a tile, head elements 16 step .. +15.
   template <bool kWholeHead>
-  JAX_FA_DEVICE Operand<Element> read(Buffer tile, int fragment, int step) const {
+  JAX_FA_DEVICE Operand<Element> read(const Tile& tile, int fragment, int step) const {
     const int step_bytes = step * kFragmentDepth * sizeof(Element);
     u32 offset = offset_[fragment] + step_bytes;
     if (!kWholeHead && step_bytes >= head_end_) offset = kOutOfRange;
-    return __builtin_bit_cast(Operand<Element>, load_16_bytes(tile, offset));
+    return __builtin_bit_cast(Operand<Element>, load_16_bytes(tile.keys, offset));
   }
 
  private:
-  Rows rows_;
+  Keys keys_;
   u32 offset_[kFragments];  // this lane's, in bytes from the start of a tile
   int head_end_;            // of the head, in bytes from this lane's first element
 };
 
+// The lanes of V^T: the transposing load gives lane l elements of the rows of lanes 8(l/8) .. +7.
+// With these addresses it is column l%16 of keys 8(l/16) .. +7, which is the operand's layout.
+struct ValueLane {
+  int row;
+  u32 column_bytes;
+  JAX_FA_DEVICE ValueLane() {
+    const u32 id = lane_id();
+    row = id % 8 + id / 16 * 8;
+    column_bytes = id / 8 % 2 * kBytes;
+  }
+  static constexpr u32 kBytes = 16;
+};
+
 // V^T in O^T = V^T.P^T: rows as depth. Keys past the length are copies of the last key, which the
 // mask gives weight 0, since the transposing load has no range check and may not leave the operand.
-// Likewise head elements past the run-time H are copies, whose output is not stored.
-template <class Element, class Rows>
+// Likewise head elements past the run-time H are copies, whose output is not stored. The values of
+// a page outside the pool are zeros.
+template <class Element, class Keys>
 class ValueOperands {
  public:
   // Where this lane reads 16 keys.
@@ -61,29 +89,37 @@ class ValueOperands {
     u32 offset;
   };
 
-  JAX_FA_DEVICE explicit ValueOperands(const Rows& rows) : rows_(rows) {
-    const Lane lane;
-    offset_ = lane.row * rows.row_stride_bytes() + lane.column_bytes;
-    last_column_ = static_cast<int>(rows.head_bytes() - kLaneBytes - lane.column_bytes);
+  JAX_FA_DEVICE explicit ValueOperands(const Keys& keys) : keys_(keys) {
+    const ValueLane lane;
+    offset_ = lane.row * keys.row_stride_bytes() + lane.column_bytes;
+    last_column_ = static_cast<int>(keys.head_bytes() - ValueLane::kBytes - lane.column_bytes);
   }
 
-  JAX_FA_DEVICE void begin_tile() {  // as for keys
-    offset_ = opaque(offset_);
+  JAX_FA_DEVICE void begin_tile() {}
+
+  JAX_FA_DEVICE void prepare(int /*first_key*/) {}
+
+  // Keys 16 fragment .. +15 of a tile.
+  template <class Tile>
+  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
+    offset_ = opaque(offset_);  // as for keys, and per block, since the columns are the same in all
     last_column_ = opaque(last_column_);
-  }
-
-  // Keys first_key .. +15.
-  JAX_FA_DEVICE Block block(int first_key) const {
-    const int last_key = rows_.length() - 1;
-    if (__builtin_expect(first_key + kFragmentDim - 1 <= last_key, 1)) {
-      return {rows_.address(first_key), offset_};
+    const Place& place = tile.place;
+    const int first = fragment * kFragmentDim;
+    const char* base = keys_.value(place.offset);
+    if (__builtin_expect(first + kFragmentDim <= place.present, 1)) {
+      return {base + first * keys_.row_stride_bytes(), offset_};
     }
     // Rare: only the last block of a sequence, and those past it in the same tile.
-    const int first = min_int(first_key, last_key);
-    const Lane lane;
-    const int row = min_int(lane.row, last_key - first);
-    return {rows_.address(first), row * rows_.row_stride_bytes() + lane.column_bytes};
+    const ValueLane lane;
+    if (Keys::kMayBeAbsent && place.present <= 0) return {zero_row(), lane.column_bytes};
+    const int row = min_int(first + lane.row, place.present - 1);
+    // Not one multiply-add: it would be a 64-bit one with an upper half that nobody has written.
+    const u32 row_offset = opaque(row * keys_.row_stride_bytes());
+    return {base, row_offset + lane.column_bytes};
   }
+
+  JAX_FA_DEVICE static void hide(Block& block) { block.offset = opaque(block.offset); }
 
   // Head elements 16 tile .. +15 as A rows.
   template <bool kWholeHead>
@@ -100,21 +136,7 @@ class ValueOperands {
   }
 
  private:
-  static constexpr u32 kLaneBytes = 16;
-
-  // The transposing load gives lane l elements of the rows of lanes 8(l/8) .. +7: with these
-  // addresses column l%16 of keys 8(l/16) .. +7, which is the operand's layout.
-  struct Lane {
-    int row;
-    u32 column_bytes;
-    JAX_FA_DEVICE Lane() {
-      const u32 id = lane_id();
-      row = id % 8 + id / 16 * 8;
-      column_bytes = id / 8 % 2 * kLaneBytes;
-    }
-  };
-
-  Rows rows_;
+  Keys keys_;
   u32 offset_;       // this lane's, in bytes from the start of a block
   int last_column_;  // of the head that this lane may read, in bytes from its first
 };

@@ -13,11 +13,19 @@ inline constexpr int kSimds = 4;         // per WGP
 inline constexpr int kMaxLdsBytes = 64 * 1024;
 inline constexpr int kXcds = 1;
 
-constexpr FlashTile flash_tile(int head_dim_tile) { return FindTile(kGfx1201Tiles, head_dim_tile); }
+constexpr AttentionTile flash_tile(int head_dim_tile) {
+  return FindTile(kGfx1201FlashTiles, head_dim_tile);
+}
+constexpr AttentionTile decode_tile(int head_dim_tile) {
+  return FindTile(kGfx1201DecodeTiles, head_dim_tile);
+}
 
 // Waves that share a SIMD: kMaxVgprs / (the register budget of mainloop.h, in granules).
 constexpr int flash_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 7 : head_dim_tile == 128 ? 9 : 5;
+}
+constexpr int decode_waves_per_simd(int head_dim_tile) {
+  return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 5 : 2;
 }
 
 }  // namespace jax_fa::arch

@@ -26,6 +26,8 @@
 #define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/arch/gfx1201/lds.h"
+#include "kernels/arch/gfx1201/scattered.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/page_table.h"
@@ -35,46 +37,48 @@
 
 namespace jax_fa::arch {
 
-template <class Config, class Rows>
+template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
-  using Values = ValueOperands<Element, Rows>;
+  using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
+  using ValueReader = ValueOperands<Element, Keys>;
   static constexpr int kRingDepth = 4;
   static constexpr int kKeyCount = Config::kScoreTiles * Config::kHeadSteps;  // operands per tile
   static constexpr int kValueCount = Config::kKeySteps * Config::kHeadTiles;
   static_assert((kKeyCount + kValueCount) % kRingDepth == 0, "a tile starts at slot 0");
 
  public:
-  JAX_FA_DEVICE Mainloop(const Rows& keys, const Rows& values)
-      : head_bytes_(keys.head_bytes()), keys_(keys), values_(values) {}
+  JAX_FA_DEVICE explicit Mainloop(const Keys& keys)
+      : head_bytes_(keys.head_bytes()), keys_(keys), values_(keys) {}
 
   // `wave` is the key tiles that this wave's rows need; those of the workgroup do not matter here.
   JAX_FA_DEVICE void run(const TileRange& /*workgroup*/, const TileRange& wave, const Mask& mask,
-                         int first_row, const QueryFragments<Config>& query,
+                         const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (wave.end <= wave.begin) return;
     if (head_bytes_ == Config::kHeadDim * sizeof(Element)) {
-      walk<true>(wave, mask, first_row, query, softmax, output);
+      walk<true>(wave, mask, rows, query, softmax, output);
     } else {
-      walk<false>(wave, mask, first_row, query, softmax, output);
+      walk<false>(wave, mask, rows, query, softmax, output);
     }
   }
 
  private:
   template <bool kWholeHead>
-  JAX_FA_DEVICE void walk(const TileRange& wave, const Mask& mask, int first_row,
+  JAX_FA_DEVICE void walk(const TileRange& wave, const Mask& mask, const QueryRows<Config>& rows,
                           const QueryFragments<Config>& query, Softmax<Config>& softmax,
                           OutputFragments<Config>& output) {
-    // Two key fragments in turn: consecutive matrix instructions have different accumulators.
-    Buffer key_tile = keys_.tile(wave.begin * Config::kBlockKv);
+    // Key fragments in turn: consecutive matrix instructions have different accumulators.
+    keys_.prepare(wave.begin * Config::kBlockKv);
+    typename KeyReader::Tile key_tile = keys_.tile(wave.begin * Config::kBlockKv);
     const auto load_key = [&](int i) {
       return keys_.template read<kWholeHead>(key_tile, i % Config::kScoreTiles,
                                              i / Config::kScoreTiles);
     };
-    typename Values::Block block;
+    typename ValueReader::Block block;
     const auto load_value = [&](int tile, int i) {
       if (i % Config::kHeadTiles == 0) {
-        block = values_.block(tile * Config::kBlockKv + i / Config::kHeadTiles * kFragmentDim);
+        block = values_.block(key_tile, tile * Config::kBlockKv, i / Config::kHeadTiles);
       }
       return values_.template read<kWholeHead>(block, i % Config::kHeadTiles);
     };
@@ -85,6 +89,7 @@ class Mainloop {
     for (int tile = wave.begin; tile < wave.end; ++tile) {
       keys_.begin_tile();
       values_.begin_tile();
+      values_.prepare(tile * Config::kBlockKv);
       fence_schedule();
       ScoreFragments<Config> scores;
       JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
@@ -102,12 +107,11 @@ class Mainloop {
 
       softmax.cap(scores);
       if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
-        apply_mask<Config>(mask, wave, opaque_uniform(tile), first_row, scores);
+        apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
       }
       const ProbabilityFragments<Config> p = softmax.update(scores, output);
-      block.offset = opaque(block.offset);  // or base + offset is formed early, in vector registers
-      // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
-      key_tile = keys_.tile((tile + 1) * Config::kBlockKv);
+      ValueReader::hide(block);  // or base + offset is formed early, in vector registers
+      keys_.prepare((tile + 1) * Config::kBlockKv);
       fence_schedule();
 
       JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
@@ -118,6 +122,8 @@ class Mainloop {
         }
         fence_schedule();
         const int next = i + kRingDepth;
+        // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
+        if (next == kValueCount) key_tile = keys_.tile((tile + 1) * Config::kBlockKv);
         ring[slot] = next < kValueCount ? load_value(tile, next) : load_key(next - kValueCount);
         fence_schedule();
       }
@@ -125,8 +131,8 @@ class Mainloop {
   }
 
   u32 head_bytes_;
-  KeyOperands<Element, Rows, Config::kScoreTiles> keys_;
-  Values values_;
+  KeyReader keys_;
+  ValueReader values_;
 };
 
 }  // namespace jax_fa::arch

@@ -1,11 +1,18 @@
-// gfx1201: the order of instructions. Waves share nothing, so there is no barrier; the compiler
-// itself counts the loads that an instruction must wait for.
+// gfx1201: the order of instructions. Waves share nothing in the main loop, so it has no barrier;
+// the compiler itself counts the loads that an instruction must wait for.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
 
 #include "kernels/device.h"
 
 namespace jax_fa::arch {
+
+// All waves of the workgroup meet; what they wrote to LDS before it, all see after it.
+JAX_FA_DEVICE void share_lds() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
 
 // The scheduler moves nothing across: keeps phases, and operand loads inside one, in written order,
 // without which live ranges grow past the register budget.

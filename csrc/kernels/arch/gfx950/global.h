@@ -31,6 +31,10 @@ JAX_FA_DEVICE void store_accumulator(Vector<Element, 4> data, Buffer buffer, u32
   __builtin_amdgcn_raw_buffer_store_b64(__builtin_bit_cast(Vector<u32, 2>, data), buffer, offset, 0,
                                         0);
 }
+JAX_FA_DEVICE void store_accumulator(Vector<float, 4> data, Buffer buffer, u32 offset) {
+  __builtin_amdgcn_raw_buffer_store_b128(__builtin_bit_cast(Vector<u32, 4>, data), buffer, offset,
+                                         0, 0);
+}
 JAX_FA_DEVICE void store_4_bytes(u32 data, Buffer buffer, u32 offset) {
   __builtin_amdgcn_raw_buffer_store_b32(data, buffer, offset, 0, 0);
 }
@@ -49,6 +53,20 @@ JAX_FA_DEVICE void copy_16_bytes_to_lds(Buffer buffer, u32 lds_address, u32 offs
       : "s"(lds_address), "v"(offset), "s"(buffer), "s"(scalar_offset)
       : "memory");
 }
+
+// The same from a lane's own address, which has no range check.
+JAX_FA_DEVICE void copy_16_bytes_to_lds(const char* address, u32 lds_address) {
+  asm volatile(
+      "s_mov_b32 m0, %0\n\t"
+      "s_nop 0\n\t"
+      "global_load_lds_dwordx4 %1, off"
+      :
+      : "s"(lds_address), "v"(address)
+      : "memory");
+}
+
+// A lane's own 4 bytes, anywhere.
+JAX_FA_DEVICE i32 load_4_bytes(const i32* address) { return *(const JAX_FA_IN_GLOBAL i32*)address; }
 
 // A value that is the same for all lanes and that no kernel writes: a scalar load.
 JAX_FA_DEVICE i32 load_uniform(const i32* address) {

@@ -44,12 +44,14 @@ struct LdsTile {
   }
 
   // --- Filling -----------------------------------------------------------------------------------
+  // The row that this lane copies a part of, counted from the first row of the piece.
+  JAX_FA_DEVICE static u32 source_row(u32 lane) { return slot(lane / kLanesPerRow) * kPieces; }
+  JAX_FA_DEVICE static u32 source_column_bytes(u32 lane) { return lane % kLanesPerRow * 16; }
   // This lane's byte offset in memory, from the first row of a piece: which row of the piece, and
   // which 16 bytes of it. Bytes past the run-time head size are out of range and become zero.
   JAX_FA_DEVICE static u32 source_offset(u32 row_stride_bytes, u32 head_bytes) {
-    const u32 column_bytes = lane_id() % kLanesPerRow * 16;
-    const u32 row = slot(lane_id() / kLanesPerRow) * kPieces;
-    const u32 offset = row * row_stride_bytes + column_bytes;
+    const u32 column_bytes = source_column_bytes(lane_id());
+    const u32 offset = source_row(lane_id()) * row_stride_bytes + column_bytes;
     return column_bytes < head_bytes ? offset : kOutOfRange;
   }
 

@@ -12,12 +12,17 @@ inline constexpr int kSimds = 4;       // per CU
 inline constexpr int kMaxLdsBytes = 160 * 1024;
 inline constexpr int kXcds = 8;  // workgroup ids go round the chip's dies, each with its own L2
 
-constexpr FlashTile flash_tile(int head_dim_tile) { return FindTile(kGfx950Tiles, head_dim_tile); }
-
-// One workgroup of eight waves per CU: each wave may use half of its SIMD's registers.
-constexpr int flash_waves_per_simd(int head_dim_tile) {
-  return flash_tile(head_dim_tile).waves / kSimds;
+constexpr AttentionTile flash_tile(int head_dim_tile) {
+  return FindTile(kGfx950FlashTiles, head_dim_tile);
 }
+constexpr AttentionTile decode_tile(int head_dim_tile) {
+  return FindTile(kGfx950DecodeTiles, head_dim_tile);
+}
+
+// Two waves on each SIMD, which may use half of its registers: one workgroup of eight waves per CU,
+// or two of four, as many as LDS holds.
+constexpr int flash_waves_per_simd(int /*head_dim_tile*/) { return 2; }
+constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 
 }  // namespace jax_fa::arch
 

@@ -28,6 +28,7 @@
 #define JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/arch/gfx950/stage.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/page_table.h"
@@ -37,36 +38,38 @@
 
 namespace jax_fa::arch {
 
-template <class Config, class Rows>
+// The only LDS of the kernel, whichever main loops it has.
+template <class Config>
+JAX_FA_DEVICE u32 tile_lds() {
+  static JAX_FA_SHARED char lds[Config::kTile.lds_bytes()];
+  return reinterpret_cast<u64>((JAX_FA_IN_LDS char*)lds);
+}
+
+template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
   using Tile = LdsTile<Element, Config::kBlockKv, Config::kHeadDim>;
-  static constexpr int kPiecesPerWave = Tile::kPieces / Config::kWaves;
-  static constexpr int kRingDepth = 4;  // operands read ahead of the matrix core
-  static_assert(kPiecesPerWave * Config::kWaves == Tile::kPieces, "every wave copies its share");
+  // Operands read ahead of the matrix core: fewer where lanes keep the pages of the next tile.
+  static constexpr int kRingDepth =
+      Config::kHeadDim == 256 && __is_same(Keys, ScatteredKeys) ? 3 : 4;
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);
 
  public:
-  JAX_FA_DEVICE Mainloop(const Rows& keys, const Rows& values)
-      : keys_(keys),
-        values_(values),
-        first_piece_(wave_id() * kPiecesPerWave),
-        key_source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())),
-        value_source_(Tile::source_offset(values.row_stride_bytes(), values.head_bytes())),
+  JAX_FA_DEVICE explicit Mainloop(const Keys& keys)
+      : stager_(keys),
         key_base_(Tile::row_operand_base()),
-        value_base_(kValueOffset + Tile::column_operand_base()) {
-    // The only LDS of the kernel.
-    static JAX_FA_SHARED char lds[Config::kTile.lds_bytes()];
-    lds_base_ = reinterpret_cast<u64>((JAX_FA_IN_LDS char*)lds);
+        value_base_(Tile::column_operand_base()) {
+    lds_base_ = tile_lds<Config>();
     key_base_ += lds_base_;
-    value_base_ += lds_base_;
+    value_base_ += lds_base_ + kValueOffset;
   }
 
   // `workgroup` and `wave` are the key tiles that all rows, and this wave's rows, need.
   JAX_FA_DEVICE void run(const TileRange& workgroup, const TileRange& wave, const Mask& mask,
-                         int first_row, const QueryFragments<Config>& query,
+                         const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (workgroup.end <= workgroup.begin) return;
+    stager_.prepare(workgroup.begin);
     stage_tile(workgroup.begin, 0);
     u32 stage = 0;
 #pragma nounroll
@@ -81,7 +84,7 @@ class Mainloop {
         fence_schedule();
         softmax.cap(scores);
         if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
-          apply_mask<Config>(mask, wave, opaque_uniform(tile), first_row, scores);
+          apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
         }
         const ProbabilityFragments<Config> p = softmax.update(scores, output);
         fence_schedule();
@@ -96,18 +99,9 @@ class Mainloop {
   static constexpr u32 kValueOffset = Config::kTile.stages * Tile::kBytes;
 
   // Starts copying this wave's pieces of K and V tile `tile`.
-  JAX_FA_DEVICE void stage_tile(int tile, u32 stage) const {
-    stage_operand(keys_, key_source_, tile, lds_base_ + stage * Tile::kBytes);
-    stage_operand(values_, value_source_, tile, lds_base_ + kValueOffset + stage * Tile::kBytes);
-  }
-
-  JAX_FA_DEVICE void stage_operand(const Rows& rows, u32 source, int tile, u32 lds_tile) const {
-    const Buffer buffer = rows.rows(tile * Config::kBlockKv, Config::kBlockKv);
-    JAX_FA_UNROLL for (int i = 0; i < kPiecesPerWave; ++i) {
-      const u32 piece = first_piece_ + i;
-      copy_16_bytes_to_lds(buffer, lds_tile + piece * Tile::kPitch, source,
-                           piece * rows.row_stride_bytes());
-    }
+  JAX_FA_DEVICE void stage_tile(int tile, u32 stage) {
+    const u32 key_lds = lds_base_ + stage * Tile::kBytes;
+    stager_.copy(tile, key_lds, key_lds + kValueOffset);
   }
 
   // Runs `use(i, operand)` for operands 0 .. kCount-1, each `read(i)` kRingDepth uses ahead.
@@ -150,12 +144,8 @@ class Mainloop {
         });
   }
 
-  Rows keys_;
-  Rows values_;
+  Stager<Config, Keys> stager_;
   u32 lds_base_;
-  u32 first_piece_;  // of each tile, copied by this wave
-  u32 key_source_;   // this lane's byte offset inside a piece, in memory
-  u32 value_source_;
   u32 key_base_;  // this lane's LDS address in stage 0
   u32 value_base_;
 };

@@ -23,6 +23,13 @@ JAX_FA_DEVICE void workgroup_barrier() {
   asm volatile("" ::: "memory");
 }
 
+// All waves of the workgroup meet; what they wrote to LDS before it, all see after it.
+JAX_FA_DEVICE void share_lds() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
 // The scheduler moves nothing across: keeps phases, and operand reads inside one, in written order,
 // without which live ranges grow past the register budget.
 JAX_FA_DEVICE void fence_schedule() { __builtin_amdgcn_sched_barrier(0); }

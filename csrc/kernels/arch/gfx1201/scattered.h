@@ -1,0 +1,99 @@
+// gfx1201: matrix operands of K and V whose rows lie anywhere (pages smaller than a tile, or not a
+// multiple of it): as in lds.h, but each lane has addresses of its own, 64-bit, made once per tile
+// and fragment. The pages of a lane's rows are fetched a phase ahead. Rows and head elements that
+// are not there are read from a row of zeros.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_SCATTERED_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_SCATTERED_H_
+
+#include "kernels/arch/gfx1201/lds.h"
+#include "kernels/attention/page_table.h"
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+template <class Element, int kFragments>
+class KeyOperands<Element, ScatteredKeys, kFragments> {
+ public:
+  struct Tile {
+    const char* row[kFragments];  // this lane's, at its first element
+  };
+
+  JAX_FA_DEVICE explicit KeyOperands(const ScatteredKeys& keys) : keys_(keys) {}
+
+  JAX_FA_DEVICE void prepare(int first_key) {
+    const u32 lane = fragment_column();
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      pages_[f] = keys_.fetch(first_key + f * kFragmentDim + lane);
+    }
+  }
+  JAX_FA_DEVICE void begin_tile() {}
+
+  JAX_FA_DEVICE Tile tile(int first_key) const {
+    const u32 lane = fragment_column();
+    const u32 depth_bytes = operand_depth() * sizeof(Element);
+    Tile tile;
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      const int key = first_key + f * kFragmentDim + lane;
+      tile.row[f] =
+          keys_.present(key, pages_[f]) ? keys_.key(keys_.offset(key, pages_[f])) : zero_row();
+      tile.row[f] += depth_bytes;
+    }
+    return tile;
+  }
+
+  template <bool kWholeHead>
+  JAX_FA_DEVICE Operand<Element> read(const Tile& tile, int fragment, int step) const {
+    const u32 step_bytes = step * kFragmentDepth * sizeof(Element);
+    const char* address = tile.row[fragment] + step_bytes;
+    if (!kWholeHead && step_bytes + operand_depth() * sizeof(Element) >= keys_.head_bytes()) {
+      address = zero_row();
+    }
+    return __builtin_bit_cast(Operand<Element>, load_16_bytes(address));
+  }
+
+ private:
+  ScatteredKeys keys_;
+  int pages_[kFragments];
+};
+
+template <class Element>
+class ValueOperands<Element, ScatteredKeys> {
+ public:
+  struct Block {
+    const char* row;  // this lane's, at its first element
+  };
+
+  JAX_FA_DEVICE explicit ValueOperands(const ScatteredKeys& keys) : keys_(keys) {}
+
+  JAX_FA_DEVICE void prepare(int /*first_key*/) {}
+  JAX_FA_DEVICE void begin_tile() {}
+
+  template <class Tile>
+  JAX_FA_DEVICE Block block(const Tile& /*tile*/, int first_key, int fragment) const {
+    const ValueLane lane;
+    const int key = first_key + fragment * kFragmentDim + lane.row;
+    const int page = keys_.fetch(key);
+    const char* row = keys_.present(key, page) ? keys_.value(keys_.offset(key, page)) : zero_row();
+    return {row + lane.column_bytes};
+  }
+  JAX_FA_DEVICE static void hide(Block& block) { block.row = opaque(block.row); }
+
+  // Head elements past the run-time H are copies, whose output is not stored.
+  template <bool kWholeHead>
+  JAX_FA_DEVICE Operand<Element> read(const Block& block, int tile) const {
+    int column = tile * kFragmentDim * static_cast<int>(sizeof(Element));
+    if constexpr (!kWholeHead) {
+      const ValueLane lane;
+      column = min_int(
+          column, static_cast<int>(keys_.head_bytes() - ValueLane::kBytes - lane.column_bytes));
+    }
+    return __builtin_bit_cast(Operand<Element>, load_transposed(block.row + column));
+  }
+
+ private:
+  ScatteredKeys keys_;
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_SCATTERED_H_

@@ -1,0 +1,108 @@
+// gfx950: copying K and V tiles to LDS, each wave its share of the pieces (lds.h).
+#ifndef JAX_FA_KERNELS_ARCH_GFX950_STAGE_H_
+#define JAX_FA_KERNELS_ARCH_GFX950_STAGE_H_
+
+#include "kernels/arch/gfx950/lds.h"
+#include "kernels/arch/gfx950/limits.h"
+#include "kernels/attention/page_table.h"
+#include "kernels/device.h"
+
+namespace jax_fa::arch {
+
+// What a wave copies of each tile.
+template <class Config>
+struct Share {
+  using Tile = LdsTile<typename Config::Element, Config::kBlockKv, Config::kHeadDim>;
+  static constexpr int kPieces = Tile::kPieces / Config::kWaves;
+  static_assert(kPieces * Config::kWaves == Tile::kPieces, "every wave copies its share");
+  static u32 JAX_FA_DEVICE first_piece() { return wave_id() * kPieces; }
+};
+
+// Rows of a tile at a constant distance (DenseKeys, PagedKeys): one bounded buffer reaches them
+// all.
+template <class Config, class Keys>
+class Stager {
+  using Tile = typename Share<Config>::Tile;
+
+ public:
+  JAX_FA_DEVICE explicit Stager(const Keys& keys)
+      : keys_(keys),
+        first_piece_(Share<Config>::first_piece()),
+        source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
+
+  // Fetches what the next copy(), which will be of `tile`, needs to know.
+  JAX_FA_DEVICE void prepare(int tile) { keys_.prepare(tile * Config::kBlockKv); }
+
+  // Starts copying this wave's pieces of `tile`; the next call will be for tile + 1.
+  JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
+    const Place place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
+    copy_operand(keys_.keys(place), key_lds);
+    copy_operand(keys_.values(place), value_lds);
+    prepare(tile + 1);
+  }
+
+ private:
+  JAX_FA_DEVICE void copy_operand(Buffer buffer, u32 lds_tile) const {
+    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
+      const u32 piece = first_piece_ + i;
+      copy_16_bytes_to_lds(buffer, lds_tile + piece * Tile::kPitch, source_,
+                           piece * keys_.row_stride_bytes());
+    }
+  }
+
+  Keys keys_;
+  u32 first_piece_;
+  u32 source_;  // this lane's byte offset inside a piece, in memory
+};
+
+// Rows anywhere: each lane has an address of its own. Those of rows and head elements that are not
+// there are of zeros.
+template <class Config>
+class Stager<Config, ScatteredKeys> {
+  using Tile = typename Share<Config>::Tile;
+
+ public:
+  JAX_FA_DEVICE explicit Stager(const ScatteredKeys& keys)
+      : keys_(keys), first_piece_(Share<Config>::first_piece()) {}
+
+  JAX_FA_DEVICE void prepare(int tile) {
+    const u32 lane = opaque(lane_id());
+    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
+      pages_[i] = keys_.fetch(key_of(tile, lane, i));
+    }
+  }
+
+  JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
+    // Made afresh: what follows from it would lie in registers through the main loop.
+    const u32 lane = opaque(lane_id());
+    const u32 column_bytes = Tile::source_column_bytes(lane);
+    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
+      const int key = key_of(tile, lane, i);
+      const char* key_address = zero_row() + column_bytes;
+      const char* value_address = key_address;
+      if (keys_.present(key, pages_[i]) && column_bytes < keys_.head_bytes()) {
+        const i64 offset = keys_.offset(key, pages_[i]) + column_bytes;
+        key_address = keys_.key(offset);
+        value_address = keys_.value(offset);
+      }
+      const u32 piece_lds = (first_piece_ + i) * Tile::kPitch;
+      copy_16_bytes_to_lds(key_address, key_lds + piece_lds);
+      copy_16_bytes_to_lds(value_address, value_lds + piece_lds);
+    }
+    prepare(tile + 1);
+  }
+
+ private:
+  // The key of which this lane copies a part, in the `i`th piece of its wave.
+  JAX_FA_DEVICE int key_of(int tile, u32 lane, int i) const {
+    return tile * Config::kBlockKv + Tile::source_row(lane) + first_piece_ + i;
+  }
+
+  ScatteredKeys keys_;
+  u32 first_piece_;
+  int pages_[Share<Config>::kPieces];
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX950_STAGE_H_

@@ -1,0 +1,96 @@
+// The body of the attention kernels: the query rows of one workgroup, from assignment to store.
+#ifndef JAX_FA_KERNELS_ATTENTION_FORWARD_H_
+#define JAX_FA_KERNELS_ATTENTION_FORWARD_H_
+
+#include "kernels/arch/arch.h"
+#if defined(__gfx950__)
+#include "kernels/arch/gfx950/mainloop.h"
+#else
+#include "kernels/arch/gfx1201/mainloop.h"
+#endif
+#include "kernels/attention/combine.h"
+#include "kernels/attention/config.h"
+#include "kernels/attention/epilogue.h"
+#include "kernels/attention/mask.h"
+#include "kernels/attention/page_table.h"
+#include "kernels/attention/query.h"
+#include "kernels/attention/scheduler.h"
+#include "kernels/attention/seqlen.h"
+#include "kernels/attention/softmax.h"
+#include "kernels/params.h"
+
+namespace jax_fa {
+
+template <class Config>
+JAX_FA_DEVICE void forward(const AttentionParams& params) {
+  using Element = typename Config::Element;
+  constexpr int kBlockKv = Config::kBlockKv;
+  const Work work = assign_work<Config>(params);
+  const Sequence sequence = load_sequence(params, work.sequence);
+  const int group = Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
+  // Slots of packed sequences may be surplus; the comparison holds for any nonsense of theirs.
+  const u32 tiles = ceil_div(sequence.query_rows * group, Config::kBlockQ);
+  if (static_cast<u32>(work.query_tile) >= tiles) return;
+
+  const Mask mask(params, sequence);
+  const Scale scale = Scale::make<Config>(params);
+  const int wave = static_cast<int>(arch::wave_id());
+  const int end = sequence.query_length * group;
+  const int block_row = work.query_tile * Config::kBlockQ;
+  const int block_end = min_int(block_row + Config::kBlockQ, end);
+  const int first_row = block_row + wave / Config::kKeyParts * Config::kRowsPerWave;
+  const int end_row = min_int(first_row + Config::kRowsPerWave, end);
+
+  const auto tiles_of = [&](int first, int last) {
+    return key_tiles<kBlockKv>(mask, first / group, ceil_div(last, group));
+  };
+  TileRange workgroup_tiles = tiles_of(block_row, block_end);
+  TileRange wave_tiles = tiles_of(first_row, end_row);
+  int end_key = sequence.key_length;
+  if constexpr (Config::kSplits) {
+    workgroup_tiles =
+        part_of(workgroup_tiles, work.split * Config::kKeyParts + wave % Config::kKeyParts,
+                params.num_splits * Config::kKeyParts);
+    wave_tiles = intersect(wave_tiles, workgroup_tiles);
+    end_key = workgroup_tiles.end * kBlockKv;  // nothing is read of the next part
+  }
+
+  const QueryRows<Config> rows(first_row, group);
+  const u32 head_bytes = params.head_dim * sizeof(Element);
+  const QueryOperand<Config> queries(static_cast<const Element*>(params.query) +
+                                         sequence.query_offset +
+                                         work.head * params.query_stride.head,
+                                     params.query_stride, rows, sequence.query_length, head_bytes);
+  const QueryFragments<Config> query = load_query<Config>(queries, head_bytes, scale.query);
+  Softmax<Config> softmax(scale);
+  OutputFragments<Config> output;
+  output.clear();
+
+  const auto attend = [&](const auto& keys) {
+    arch::Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys);
+    mainloop.run(workgroup_tiles, wave_tiles, mask, rows, query, softmax, output);
+  };
+  if constexpr (!Config::kPaged) {
+    attend(DenseKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (params.page_size % kBlockKv == 0) {
+    attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else {
+    attend(ScatteredKeys(params, sequence, work.kv_head, end_key, Element{}));
+  }
+
+  RowResults<Config> results = finish_rows<Config>(sequence, rows, softmax);
+  if constexpr (Config::kKeyParts > 1) {
+    if (!combine_waves<Config>(results, output)) return;
+  }
+  if constexpr (Config::kSplits) {
+    if (params.num_splits > 1) {
+      store_partial<Config>(params, sequence, work.head, work.split, rows, results, output);
+      return;
+    }
+  }
+  store_output<Config>(params, sequence, work.head, rows, results, output);
+}
+
+}  // namespace jax_fa
+
+#endif  // JAX_FA_KERNELS_ATTENTION_FORWARD_H_

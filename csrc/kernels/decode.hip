@@ -1,0 +1,32 @@
+// Attention forward for few query rows (decode, speculative decode), and for split keys: the same
+// as flash.hip, with another division of the work.
+//
+// The query heads that share a key head are rows of one tile: row r of a sequence and key head is
+// token r / G, head r % G of the group of G, so that K and V are read once for the whole group. The
+// key tiles that a workgroup's rows see are divided evenly, in order, over num_splits workgroups.
+// With more than one, each writes a float32 partial output and lse, which merge.hip puts together.
+//
+//   target   rows  waves  keys of a wave                   LDS
+//   gfx950    64    4     all of the workgroup's           as in mainloop.h: 2 stages of K and V
+//   gfx1201   16    4     a quarter of the workgroup's     3 outputs of 16 rows: combine.h
+//
+// gfx950: the waves share the copying of K and V; those without rows do nothing else. Two
+// workgroups fit a CU. gfx1201: the four waves, each with its loads under way, are put together at
+// the end. Main loops and register tables are those of arch/<target>/mainloop.h, with 16 rows a
+// wave.
+#include "kernels/attention/forward.h"
+
+namespace jax_fa {
+
+#define JAX_FA_DECODE(name, dtype, head_dim_tile, paged)                                      \
+  extern "C" JAX_FA_GLOBAL                                                                    \
+      __attribute__((amdgpu_flat_work_group_size(arch::decode_tile(head_dim_tile).threads(),  \
+                                                 arch::decode_tile(head_dim_tile).threads()), \
+                     amdgpu_waves_per_eu(arch::decode_waves_per_simd(head_dim_tile),          \
+                                         arch::decode_waves_per_simd(head_dim_tile)))) void   \
+      name(const AttentionParams params) {                                                    \
+    forward<DecodeConfig<dtype, head_dim_tile, paged>>(params);                               \
+  }
+#include "kernels/variants.def"
+
+}  // namespace jax_fa

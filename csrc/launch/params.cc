@@ -1,0 +1,163 @@
+#include "launch/params.h"
+
+#include <algorithm>
+#include <string>
+
+namespace jax_fa {
+namespace {
+
+Strides RowMajor(int64_t rows, int64_t heads, int64_t head_dim) {
+  return {.batch = rows * heads * head_dim, .row = heads * head_dim, .head = head_dim};
+}
+
+Strides KeyStrides(const AttentionProblem& problem) {
+  if (!problem.paged) return RowMajor(problem.seqlen_k, problem.num_kv_heads, problem.head_dim);
+  if (!problem.head_major) {
+    return RowMajor(problem.page_size, problem.num_kv_heads, problem.head_dim);
+  }
+  const int64_t head = problem.page_size * problem.head_dim;
+  return {.batch = problem.num_kv_heads * head, .row = problem.head_dim, .head = head};
+}
+
+// Keys that a row of the block table can hold, as far as positions go.
+int64_t KeyRoom(const AttentionProblem& problem) {
+  if (!problem.paged) return problem.seqlen_k;
+  if (problem.page_size == 0 || problem.max_pages == 0) return 0;
+  const int64_t most = kOpenWindow - 1;
+  return problem.max_pages > most / problem.page_size ? most
+                                                      : problem.max_pages * problem.page_size;
+}
+
+int Window(int64_t keys) {
+  return keys < 0 ? kOpenWindow : static_cast<int>(std::min<int64_t>(keys, kOpenWindow));
+}
+
+}  // namespace
+
+int64_t QueryRows(const AttentionProblem& problem) {
+  const bool packed = problem.cu_seqlens_q != nullptr;
+  return (packed ? 1 : problem.batch) * problem.seqlen_q * problem.num_heads;
+}
+
+int64_t QueryElems(const AttentionProblem& problem) {
+  return QueryRows(problem) * problem.head_dim;
+}
+
+int64_t KeyElems(const AttentionProblem& problem) {
+  const int64_t row = problem.num_kv_heads * problem.head_dim;
+  if (problem.paged) return problem.num_pages * problem.page_size * row;
+  return (problem.cu_seqlens_k != nullptr ? 1 : problem.batch) * problem.seqlen_k * row;
+}
+
+Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
+  const auto check = [](const std::string& what, int64_t value, int64_t limit) {
+    if (value >= 0 && value <= limit) return Status::Ok();
+    return Status::Error(what + " must be between 0 and " + std::to_string(limit) + "; got " +
+                         std::to_string(value));
+  };
+  constexpr int64_t kMaxInt = 0x7fffffff;
+  // Offsets within a tile are 32-bit, and one at 2^31 stands for "out of range".
+  const auto span = [&](const char* what, int64_t rows, int64_t row_stride_bytes) {
+    return check("what " + std::to_string(rows) + " consecutive rows of " + what +
+                     " span in memory, in bytes,",
+                 rows * row_stride_bytes, kMaxInt);
+  };
+  const int64_t query_row = problem.num_heads * problem.head_dim;
+  const int64_t key_row_bytes = KeyStrides(problem).row * kElementBytes;
+  // Positions are compared as t + d + window, each below kOpenWindow, in 32 bits.
+  for (const Status& status :
+       {check("the number of sequences", problem.batch, kOpenWindow - 1),
+        check("the query length", problem.seqlen_q, kOpenWindow - 1),
+        check("the key length", KeyRoom(problem), kOpenWindow - 1),
+        check("the number of query heads", problem.num_heads, kMaxInt),
+        check("the number of key/value heads", problem.num_kv_heads, kMaxInt),
+        check("the page size", problem.page_size, kOpenWindow - 1),
+        check("the number of pages", problem.num_pages, kMaxInt),
+        check("the number of pages of a sequence", problem.max_pages, kMaxInt),
+        span("query", tile.rows_per_wave(), query_row * kElementBytes),
+        span("the partial output", problem.num_splits > 1 ? tile.rows_per_wave() : 0,
+             query_row * static_cast<int64_t>(sizeof(float))),
+        span("key", tile.block_kv, key_row_bytes)}) {
+    if (!status.ok) return status;
+  }
+  return Status::Ok();
+}
+
+AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
+  AttentionParams params = {};
+  params.query = problem.query;
+  params.key = problem.key;
+  params.value = problem.value;
+  params.out = problem.out;
+  params.lse = problem.lse;
+  params.query_lengths = problem.query_lengths;
+  params.key_lengths = problem.key_lengths;
+  params.cu_seqlens_q = problem.cu_seqlens_q;
+  params.cu_seqlens_k = problem.cu_seqlens_k;
+  params.block_tables = problem.block_tables;
+  params.query_stride = RowMajor(problem.seqlen_q, problem.num_heads, problem.head_dim);
+  params.key_stride = KeyStrides(problem);
+  params.out_stride = params.query_stride;
+  params.lse_stride = RowMajor(problem.seqlen_q, problem.num_heads, 1);
+  params.batch = static_cast<int>(problem.batch);
+  params.seqlen_q = static_cast<int>(problem.seqlen_q);
+  params.seqlen_k = static_cast<int>(KeyRoom(problem));
+  params.num_heads = static_cast<int>(problem.num_heads);
+  params.num_kv_heads = static_cast<int>(problem.num_kv_heads);
+  params.head_dim = static_cast<int>(problem.head_dim);
+  params.page_size = static_cast<int>(problem.page_size);
+  params.max_pages = static_cast<int>(problem.max_pages);
+  params.num_pages = static_cast<int>(problem.num_pages);
+  if (problem.paged) params.page_divisor = MakeDivisor(params.page_size);
+  params.num_splits = num_splits;
+  params.window_left = Window(problem.window_left);
+  params.window_right = Window(problem.window_right);
+  params.top_left = problem.top_left ? 1 : 0;
+  params.scale = problem.scale;
+  params.soft_cap = problem.soft_cap;
+  if (num_splits > 1) {
+    params.partial_rows = QueryRows(problem);
+    params.partial_out = static_cast<float*>(problem.workspace);
+    params.partial_lse = params.partial_out + num_splits * QueryElems(problem);
+  }
+  return params;
+}
+
+AttentionParams SelectSequences(const AttentionParams& params, int first, int count) {
+  const auto advance = [first](const void* base, const Strides& stride) -> const void* {
+    return static_cast<const std::byte*>(base) + first * stride.batch * kElementBytes;
+  };
+  const auto advance_lengths = [first](const int* lengths, int64_t stride) {
+    return lengths != nullptr ? lengths + first * stride : nullptr;
+  };
+  AttentionParams part = params;
+  part.query = advance(params.query, params.query_stride);
+  part.out = const_cast<void*>(advance(params.out, params.out_stride));
+  part.lse = params.lse + first * params.lse_stride.batch;
+  if (params.block_tables == nullptr && params.cu_seqlens_k == nullptr) {
+    part.key = advance(params.key, params.key_stride);
+    part.value = advance(params.value, params.key_stride);
+  }
+  part.query_lengths = advance_lengths(params.query_lengths, 1);
+  part.key_lengths = advance_lengths(params.key_lengths, 1);
+  part.cu_seqlens_k = advance_lengths(params.cu_seqlens_k, 1);
+  part.block_tables = advance_lengths(params.block_tables, params.max_pages);
+  if (params.num_splits > 1) {
+    part.partial_lse = params.partial_lse + first * params.lse_stride.batch;
+    part.partial_out = params.partial_out + first * params.lse_stride.batch * params.head_dim;
+  }
+  part.batch = count;
+  return part;
+}
+
+MergeParams MakeMergeParams(const AttentionProblem& problem, const AttentionParams& params) {
+  return {.partial_out = params.partial_out,
+          .partial_lse = params.partial_lse,
+          .out = problem.out,
+          .lse = problem.lse,
+          .rows = params.partial_rows,
+          .head_dim = params.head_dim,
+          .num_splits = params.num_splits};
+}
+
+}  // namespace jax_fa
