@@ -1,8 +1,9 @@
 """Attention for JAX on AMD GPUs.
 
-``flash_attention`` and ``merge_attention`` compose under jit, grad and vmap, and
-``nn.dot_product_attention`` is jax.nn's function in their terms; ``reference`` holds plain jnp
-oracles, ``emulator`` runs the shipped gfx950 and gfx1201 code objects on any CPU.
+``flash_attention``, ``flash_attention_varlen``, ``paged_attention`` and ``merge_attention`` compose
+under jit, grad and vmap, and ``nn.dot_product_attention`` is jax.nn's function in their terms;
+``reference`` holds plain jnp oracles, ``emulator`` runs the shipped gfx950 and gfx1201 code objects
+on any CPU.
 """
 
 from importlib.metadata import version as _version
@@ -12,6 +13,8 @@ from jax_fa._page_cache import append_to_pages
 from jax_fa._segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
 from jax_fa.attention import flash_attention
 from jax_fa.merge import merge_attention
+from jax_fa.paged import paged_attention
+from jax_fa.varlen import flash_attention_varlen
 
 __version__ = _version("jax_fa")
 
@@ -21,8 +24,10 @@ __all__ = [
     "append_to_pages",
     "cu_seqlens_to_segment_ids",
     "flash_attention",
+    "flash_attention_varlen",
     "merge_attention",
     "nn",
+    "paged_attention",
     "reference",
     "segment_ids_to_cu_seqlens",
 ]

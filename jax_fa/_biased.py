@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jax_fa import _blockwise, _rows, _shapes
+from jax_fa._keys import FlatKeys
 from jax_fa._spec import AttentionSpec
 from jax_fa._vary import full, vary_together
 from jax_fa._vjp import no_gradient
@@ -66,8 +67,8 @@ def _forward(
     def one(sequence: Any) -> tuple[jax.Array, jax.Array]:
         query, key, value, own, *lengths = sequence
         bias = shared if own is None else own
-        items = _items(query, key, *lengths)
-        return _blockwise.forward(spec, query, key, value, items, bias)
+        work = _work(query, key, *lengths)
+        return _blockwise.forward(spec, query, FlatKeys(key, value), work, bias)
 
     return lax.map(one, (query, key, value, own, query_lengths, key_lengths))
 
@@ -85,19 +86,19 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
 
     def one(d_shared: Any, sequence: Any) -> Any:
         (query, key, value, own, *lengths), results = sequence[:6], sequence[6:]
-        *gradients, d_bias = _blockwise.backward(
+        d_query, d_keys, d_bias = _blockwise.backward(
             spec,
             query,
-            key,
-            value,
-            _items(query, key, *lengths),
+            FlatKeys(key, value),
+            _work(query, key, *lengths),
             *results,
             bias=shared if own is None else own,
             with_d_bias=with_d_bias,
         )
+        assert d_keys is not None
         if d_shared is None:
-            return None, (*gradients, d_bias)
-        return d_shared + d_bias, (*gradients, None)
+            return None, (d_query, *d_keys, d_bias)
+        return d_shared + d_bias, (d_query, *d_keys, None)
 
     wide = _shapes.lse_dtype(query.dtype)
     sequences = query, key, value, own, query_lengths, key_lengths
@@ -120,10 +121,9 @@ def _split(bias: jax.Array) -> tuple[jax.Array | None, jax.Array | None]:
     return (bias[0], None) if bias.shape[0] == 1 else (None, bias)
 
 
-def _items(query: jax.Array, key: jax.Array, query_length: Any, key_length: Any) -> _rows.Items:
+def _work(query: jax.Array, key: jax.Array, query_length: Any, key_length: Any) -> _rows.Work:
     """Items of one sequence: query [T, N, H], key [S, K, H]; lengths are int32 [] or None."""
-    t, s = query.shape[0], key.shape[0]
     query_lengths, key_lengths = (
         None if length is None else length[None] for length in (query_length, key_length)
     )
-    return _rows.dense_items(1, t, s, query_lengths, key_lengths, _blockwise.block_q(t))
+    return _rows.dense_work(1, query.shape[0], key.shape[0], query_lengths, key_lengths)

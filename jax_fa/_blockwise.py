@@ -9,7 +9,6 @@ that is what both matrix products batch over; G query heads share a key head.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -17,11 +16,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from jax_fa import _shapes
-from jax_fa._rows import Items, row_interval
+from jax_fa._keys import Block, Keys, take
+from jax_fa._rows import Items, Work, row_interval
 from jax_fa._spec import AttentionSpec
 from jax_fa._vary import full
 
-BLOCK_Q = 128
 BLOCK_K = 128
 
 
@@ -41,28 +40,9 @@ class _Scale(NamedTuple):
         return cls(float((spec.scale > 0) - (spec.scale < 0)), abs(spec.scale) or 1.0, 0.0)
 
 
-class _Block(NamedTuple):
-    """A slice of at most `size` rows that stays inside its operand, and where its rows stand."""
-
-    start: jax.Array  # flat
-    index: jax.Array  # [size], within the sequence; may lie outside of it
-    mine: jax.Array  # bool [size]: not part of another block
-
-    @classmethod
-    def of(cls, total: int, size: int, sequence_start: Any, first: Any) -> _Block:
-        wanted = sequence_start + first
-        start = jnp.clip(wanted, 0, total - size)
-        index = start - sequence_start + jnp.arange(size, dtype=jnp.int32)
-        return cls(start, index, index >= first)
-
-
-def _take(flat: jax.Array, start: Any, size: int) -> jax.Array:
-    return lax.dynamic_slice_in_dim(flat, start, size)
-
-
 def _put(flat: jax.Array, block: jax.Array, keep: jax.Array, start: Any) -> jax.Array:
     """Writes the rows of `block` where `keep`."""
-    old = _take(flat, start, block.shape[0])
+    old = take(flat, start, block.shape[0])
     keep = keep.reshape(keep.shape + (1,) * (block.ndim - 1))
     return lax.dynamic_update_slice_in_dim(flat, jnp.where(keep, block, old), start, 0)
 
@@ -101,15 +81,13 @@ class _Problem(NamedTuple):
     block_k: int
 
     @classmethod
-    def of(
-        cls, spec: AttentionSpec, query: jax.Array, key: jax.Array, bias: jax.Array | None
-    ) -> _Problem:
-        block_q, block_k = min(BLOCK_Q, query.shape[0]), min(BLOCK_K, key.shape[0])
-        return cls(spec, _Scale.of(spec, bias is not None), block_q, block_k)
+    def of(cls, spec: AttentionSpec, keys: Keys, work: Work, bias: jax.Array | None) -> _Problem:
+        scale = _Scale.of(spec, bias is not None)
+        return cls(spec, scale, work.block_q, min(BLOCK_K, keys.capacity))
 
-    def rows(self, query: jax.Array, item: Items) -> tuple[_Block, jax.Array, jax.Array, Any]:
+    def rows(self, query: jax.Array, item: Items) -> tuple[Block, jax.Array, jax.Array, Any]:
         """The item's block of rows, their key intervals [block_q], and its range of key blocks."""
-        block = _Block.of(query.shape[0], self.block_q, item.query_start, item.first_row)
+        block = Block.of(query.shape[0], self.block_q, item.query_start, item.first_row)
         begin, end = row_interval(self.spec, item.query_length, item.key_length, block.index)
         end = jnp.where(block.mine, end, 0)
         sees = begin < end
@@ -118,20 +96,13 @@ class _Problem(NamedTuple):
         return block, begin, end, (jnp.minimum(first, last), last)
 
     def keys(
-        self, key: jax.Array, value: jax.Array, item: Items, block_index: Any, begin: Any, end: Any
-    ) -> tuple[_Block, jax.Array, jax.Array, jax.Array]:
+        self, keys: Keys, item: Items, block_index: Any, begin: Any, end: Any
+    ) -> tuple[Any, jax.Array, jax.Array, jax.Array]:
         """(block, K [K, keys, H], V [K, keys, Hv], seen [rows, keys]) of one key block."""
-        block = _Block.of(key.shape[0], self.block_k, item.key_start, block_index * self.block_k)
+        block, key, value = keys.load(item, block_index, self.block_k)
         index, mine = block.index[None, :], block.mine[None, :]
         seen = (index >= begin[:, None]) & (index < end[:, None]) & mine
-        # Rows of other sequences and past the length: NaN there must not come through 0 * NaN.
-        within = ((block.index >= 0) & (block.index < item.key_length))[:, None, None]
-
-        def load(flat: jax.Array) -> jax.Array:
-            rows = jnp.where(within, _take(flat, block.start, self.block_k), 0)
-            return jnp.swapaxes(rows, 0, 1)
-
-        return block, load(key), load(value), seen
+        return block, jnp.swapaxes(key, 0, 1), jnp.swapaxes(value, 0, 1), seen
 
     def scores(
         self, query: jax.Array, key: jax.Array, seen: jax.Array, bias: jax.Array | None
@@ -154,7 +125,7 @@ class _Problem(NamedTuple):
         return jnp.where(spread, scores, -jnp.inf)
 
 
-def _take_bias(bias: jax.Array | None, rows: _Block, keys: _Block) -> jax.Array | None:
+def _take_bias(bias: jax.Array | None, rows: Block, keys: Block) -> jax.Array | None:
     """The part [rows, Nb, keys] of a bias [Tb, Nb, Sb]; a dimension of 1 stands for all."""
     for axis, block in ((0, rows), (2, keys)):
         if bias is not None and bias.shape[axis] != 1:
@@ -162,7 +133,7 @@ def _take_bias(bias: jax.Array | None, rows: _Block, keys: _Block) -> jax.Array 
     return bias
 
 
-def _add_to_bias(d_bias: jax.Array, block: jax.Array, rows: _Block, keys: _Block) -> jax.Array:
+def _add_to_bias(d_bias: jax.Array, block: jax.Array, rows: Block, keys: Block) -> jax.Array:
     """Adds [rows, N, keys] to d_bias [Tb, Nb, Sb], summed over what the bias shares."""
     shared = [axis for axis, size in enumerate(d_bias.shape) if size == 1]
     block = jnp.sum(block, axis=shared, keepdims=True)
@@ -174,44 +145,42 @@ def _add_to_bias(d_bias: jax.Array, block: jax.Array, rows: _Block, keys: _Block
 def forward(
     spec: AttentionSpec,
     query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    items: Items,
+    keys: Keys,
+    work: Work,
     bias: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
-    """Attention of flat operands.
+    """Attention of flat rows.
 
     Args:
       spec: the options.
       query: [R, N, H].
-      key: [C, K, H].
-      value: [C, K, Hv].
-      items: which rows see which keys; rows of no item are 0 / -inf.
+      keys: flat, [C, K, H] and [C, K, Hv], or in pages.
+      work: which rows see which keys; rows of no item are 0 / -inf.
       bias: added to the logits of rows and keys that are one sequence: [R, N, C], each of which
-        may be 1; -inf hides a key.
+        may be 1; -inf hides a key. For flat keys only.
 
     Returns:
       out [R, N, Hv] in the query's dtype, lse [R, N] in float32 (float64 for float64).
     """
     wide = _shapes.lse_dtype(query.dtype)
-    r, n, hv = query.shape[0], query.shape[1], value.shape[-1]
+    r, n, hv = query.shape[0], query.shape[1], keys.value_head_dim
     # In the wide type until the end: XLA on CPUs updates a slice of bfloat16 by way of a float32
     # copy of the whole array, for every item.
     out = full((r, n, hv), 0, wide, query)
     lse = full((r, n), -jnp.inf, wide, query)
-    if 0 in (r, n, key.shape[0]):
+    if 0 in (r, n, keys.capacity, work.items.sequence.size):
         return out.astype(query.dtype), lse
-    problem = _Problem.of(spec, query, key, bias)
-    k_heads = key.shape[1]
+    problem = _Problem.of(spec, keys, work, bias)
+    k_heads = keys.heads
 
     def attend(index: Any, results: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        item = Items(*(field[index] for field in items))
+        item = Items(*(field[index] for field in work.items))
         block, begin, end, (first, last) = problem.rows(query, item)
-        rows = _grouped(_take(query, block.start, problem.block_q), k_heads)
+        rows = _grouped(take(query, block.start, problem.block_q), k_heads)
 
         def step(block_index: Any, state: tuple) -> tuple:
             maximum, total, acc = state
-            at, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
+            at, k, v, seen = problem.keys(keys, item, block_index, begin, end)
             scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
             new = jnp.maximum(maximum, jnp.max(scores, axis=-1))
             shift = jnp.where(jnp.isneginf(new), 0, new)
@@ -240,46 +209,49 @@ def forward(
             _put(lse, _ungrouped(item_lse, problem.block_q), mine, block.start),
         )
 
-    out, lse = lax.fori_loop(0, items.first_row.shape[0], attend, (out, lse))
+    out, lse = lax.fori_loop(0, work.count, attend, (out, lse))
     return out.astype(query.dtype), lse
 
 
 def backward(
     spec: AttentionSpec,
     query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    items: Items,
+    keys: Keys,
+    work: Work,
     out: jax.Array,
     lse: jax.Array,
     d_out: jax.Array,
     d_lse: jax.Array,
     bias: jax.Array | None = None,
+    with_d_keys: bool = True,
     with_d_bias: bool = False,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array] | None, jax.Array | None]:
     """Gradients of `forward` by its saved results: dS = P (dP - delta + dlse).
 
-    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse. The bias's gradient is
-    None unless asked for.
+    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse.
+
+    Returns:
+      (d_query, (d_key, d_value) or None, d_bias or None), as asked for.
     """
     wide = _shapes.lse_dtype(query.dtype)
-    d_query, d_key, d_value = (full(x.shape, 0, wide, query) for x in (query, key, value))
+    d_query = full(query.shape, 0, wide, query)
+    d_keys = keys.zeros(wide, query) if with_d_keys else None
     d_bias = full(bias.shape, 0, wide, query) if bias is not None and with_d_bias else None
-    if 0 in (query.shape[0], query.shape[1], key.shape[0]):
-        return _narrow(query.dtype, d_query, d_key, d_value, d_bias)
-    problem = _Problem.of(spec, query, key, bias)
-    scale, k_heads = problem.scale, key.shape[1]
+    if 0 in (query.shape[0], query.shape[1], keys.capacity, work.items.sequence.size):
+        return _narrow(query.dtype, d_query, d_keys, d_bias)
+    problem = _Problem.of(spec, keys, work, bias)
+    scale, k_heads = problem.scale, keys.heads
     # The score's slope in q . k, apart from the soft cap's own.
     slope = spec.scale
 
     def attend(index: Any, results: tuple) -> tuple:
-        d_query, d_key, d_value, d_bias = results
-        item = Items(*(field[index] for field in items))
+        d_query, *d_rest = results
+        item = Items(*(field[index] for field in work.items))
         block, begin, end, (first, last) = problem.rows(query, item)
         mine = block.mine & (begin < end)
 
         def load(flat: jax.Array) -> jax.Array:
-            rows = _take(flat, block.start, problem.block_q)
+            rows = take(flat, block.start, problem.block_q)
             rows = jnp.where(mine.reshape(mine.shape + (1,) * (rows.ndim - 1)), rows, 0)
             return _grouped(rows, k_heads)
 
@@ -288,8 +260,8 @@ def backward(
         delta = jnp.sum(d_rows.astype(wide) * load(out).astype(wide), -1) - load(d_lse)
 
         def step(block_index: Any, state: tuple) -> tuple:
-            d_rows_query, d_key, d_value, d_bias = state
-            at, k, v, seen = problem.keys(key, value, item, block_index, begin, end)
+            d_rows_query, d_keys, d_bias = state
+            at, k, v, seen = problem.keys(keys, item, block_index, begin, end)
             scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
             # At most 1; rounding of very large logits must not make it overflow.
             logs = jnp.minimum(scores * scale.magnitude - log_sum[..., None], 0)
@@ -304,43 +276,27 @@ def backward(
                 d_scores = d_scores * (1 - capped * capped)
             d_scores = (d_scores * slope).astype(query.dtype)
             weights = weights.astype(query.dtype)
-            return (
-                d_rows_query + _dot(d_scores, k, (2, 1)),
-                _accumulate(d_key, _dot(d_scores, rows, (1, 1)), at.start),
-                _accumulate(d_value, _dot(weights, d_rows, (1, 1)), at.start),
-                d_bias,
-            )
+            if d_keys is not None:
+                d_key, d_value = _dot(d_scores, rows, (1, 1)), _dot(weights, d_rows, (1, 1))
+                d_keys = keys.add(d_keys, at, *(jnp.swapaxes(x, 0, 1) for x in (d_key, d_value)))
+            return d_rows_query + _dot(d_scores, k, (2, 1)), d_keys, d_bias
 
         d_rows_query = full(rows.shape, 0, wide, query)
-        d_rows_query, *d_rest = lax.fori_loop(
-            first, last, step, (d_rows_query, d_key, d_value, d_bias)
-        )
+        d_rows_query, *d_rest = lax.fori_loop(first, last, step, (d_rows_query, *d_rest))
         d_block = _ungrouped(d_rows_query, problem.block_q)
         return _put(d_query, d_block, mine, block.start), *d_rest
 
-    results = lax.fori_loop(0, items.first_row.shape[0], attend, (d_query, d_key, d_value, d_bias))
+    results = lax.fori_loop(0, work.count, attend, (d_query, d_keys, d_bias))
     return _narrow(query.dtype, *results)
 
 
 def _narrow(
-    dtype: Any, d_query: jax.Array, d_key: jax.Array, d_value: jax.Array, d_bias: jax.Array | None
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    dtype: Any,
+    d_query: jax.Array,
+    d_keys: tuple[jax.Array, jax.Array] | None,
+    d_bias: jax.Array | None,
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array] | None, jax.Array | None]:
     """Gradients of the operands in their dtype; a bias has its own."""
-    return d_query.astype(dtype), d_key.astype(dtype), d_value.astype(dtype), d_bias
-
-
-def _accumulate(flat: jax.Array, block: jax.Array, start: Any) -> jax.Array:
-    """Adds [K, keys, H] to flat [C, K, H]."""
-    block = jnp.swapaxes(block, 0, 1)
-    old = _take(flat, start, block.shape[0])
-    return lax.dynamic_update_slice_in_dim(flat, old + block, start, 0)
-
-
-def block_q(rows: int) -> int:
-    """Rows of an item when a sequence has up to `rows` rows."""
-    return max(1, min(BLOCK_Q, rows))
-
-
-def count_items(rows: int, sequences: int) -> int:
-    """Items enough for `sequences` packed into `rows` rows, whatever their lengths."""
-    return math.ceil(rows / block_q(rows)) + sequences
+    if d_keys is not None:
+        d_keys = d_keys[0].astype(dtype), d_keys[1].astype(dtype)
+    return d_query.astype(dtype), d_keys, d_bias

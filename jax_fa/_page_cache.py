@@ -1,32 +1,23 @@
 """Writing new keys and values into a paged cache."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-LAYOUTS = ("NHD", "HND")
-
-
-def _check(name: str, array, shape: tuple, letters: str) -> None:
-    if tuple(array.shape) != tuple(shape):
-        raise ValueError(
-            f"{name} must have shape {letters} = {tuple(shape)}; got {tuple(array.shape)}"
-        )
-
-
-def _check_int32(name: str, array) -> None:
-    if array.dtype != jnp.int32:
-        raise TypeError(f"{name} must have dtype int32; got {array.dtype}")
+from jax_fa import _shapes, _spec
 
 
 def append_to_pages(
-    k_pages: jax.Array,
-    v_pages: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    block_tables: jax.Array,
-    key_lengths: jax.Array,
+    k_pages: ArrayLike,
+    v_pages: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    block_tables: ArrayLike,
+    key_lengths: ArrayLike,
     *,
-    new_lengths: jax.Array | None = None,
+    new_lengths: ArrayLike | None = None,
     layout: str = "NHD",
 ) -> tuple[jax.Array, jax.Array]:
     """Writes new tokens into a paged cache; donate the pages to update them in place.
@@ -52,40 +43,20 @@ def append_to_pages(
       ValueError: a shape or the layout is wrong.
       TypeError: an integer operand is not int32.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f'layout must be "NHD" or "HND"; got {layout!r}')
-    k_pages, v_pages = jnp.asarray(k_pages), jnp.asarray(v_pages)
-    key, value = jnp.asarray(key), jnp.asarray(value)
-    block_tables, key_lengths = jnp.asarray(block_tables), jnp.asarray(key_lengths)
-    if k_pages.ndim != 4:
-        raise ValueError(f"k_pages must have 4 dimensions; got shape {tuple(k_pages.shape)}")
-    if key.ndim != 4:
-        raise ValueError(f"key must have shape (B, T, K, H); got {tuple(key.shape)}")
-    if value.ndim != 4:
-        raise ValueError(f"value must have shape (B, T, K, Hv); got {tuple(value.shape)}")
-    row_axis, head_axis = (1, 2) if layout == "NHD" else (2, 1)
-    num_pages, page_size = k_pages.shape[0], k_pages.shape[row_axis]
-    heads, head_dim = k_pages.shape[head_axis], k_pages.shape[3]
+    heads_first = _spec.heads_first(layout)
+    k_pages = _shapes.as_array("k_pages", k_pages)
+    v_pages = _shapes.as_array("v_pages", v_pages)
+    key, value = _shapes.as_array("key", key), _shapes.as_array("value", value)
+    block_tables = _shapes.as_integers("block_tables", block_tables)
+    key_lengths = _shapes.as_integers("key_lengths", key_lengths)
+    new_lengths = _shapes.optional_integers("new_lengths", new_lengths)
+    _shapes.append_to_pages(
+        k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths, heads_first
+    )
+    num_pages, page_size = k_pages.shape[0], k_pages.shape[2 if heads_first else 1]
     batch, tokens = key.shape[:2]
-    if page_size < 1:
-        raise ValueError(f"k_pages must have a page size >= 1; got shape {tuple(k_pages.shape)}")
-    _check("key", key, (batch, tokens, heads, head_dim), "(B, T, K, H)")
-    _check("value", value, (batch, tokens, heads, value.shape[3]), "(B, T, K, Hv)")
-    pages_shape = (*k_pages.shape[:3], value.shape[3])
-    letters = "(P, page, K, Hv)" if layout == "NHD" else "(P, K, page, Hv)"
-    _check("v_pages", v_pages, pages_shape, letters)
-    if block_tables.ndim != 2 or block_tables.shape[0] != batch:
-        raise ValueError(
-            f"block_tables must have shape (B, M) with B={batch}; got {tuple(block_tables.shape)}"
-        )
-    _check("key_lengths", key_lengths, (batch,), "(B,)")
-    _check_int32("block_tables", block_tables)
-    _check_int32("key_lengths", key_lengths)
     keep = jnp.ones((batch, tokens), bool)
     if new_lengths is not None:
-        new_lengths = jnp.asarray(new_lengths)
-        _check("new_lengths", new_lengths, (batch,), "(B,)")
-        _check_int32("new_lengths", new_lengths)
         keep = jnp.arange(tokens) < new_lengths[:, None]
 
     max_pages = block_tables.shape[1]
@@ -104,7 +75,7 @@ def append_to_pages(
     row = position % page_size
 
     def write(pages, new):
-        target = pages.at[page, row] if layout == "NHD" else pages.at[page, :, row]
+        target = pages.at[page, :, row] if heads_first else pages.at[page, row]
         return target.set(new.astype(pages.dtype), mode="drop")
 
     return write(k_pages, key), write(v_pages, value)

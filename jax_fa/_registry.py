@@ -5,6 +5,8 @@ import jax
 from jax_fa import _native
 
 FLASH = "jax_fa_flash"
+VARLEN = "jax_fa_varlen"
+PAGED = "jax_fa_paged"
 
 # "ROCM" is the registration platform of AMD GPUs ("gpu" would mean CUDA). Registering a platform
 # whose plugin is absent is queued and harmless.

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 
 def _require_int32_vector(name: str, array, minimum: int) -> None:
@@ -69,3 +70,53 @@ def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.
     used = jnp.where(segment_ids < 0, num_segments, segment_ids)
     counts = jnp.zeros(num_segments + 1, jnp.int32).at[used].add(1, mode="drop")[:num_segments]
     return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counts, dtype=jnp.int32)])
+
+
+def packed_offsets(
+    query_segment_ids: jax.Array, key_segment_ids: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Segments of rows [B, T] and keys [B, S], as sequences packed into B T rows and B S keys.
+
+    Returns:
+      (cu_seqlens_q, cu_seqlens_k), int32, of one length, which depends on B, T and S alone. Each
+      segment that has both rows and keys is a sequence; everything between two of them is a
+      sequence without keys and one without rows. Ids that are not sorted give any offsets.
+    """
+    batch, t = query_segment_ids.shape
+    s = key_segment_ids.shape[1]
+    segments = min(t, s)  # of one row, that have both
+    find = jax.vmap(jnp.searchsorted, in_axes=(0, 0))
+    find_last = jax.vmap(lambda a, v: jnp.searchsorted(a, v, side="right"))
+    so_far = lax.cummax(jnp.maximum(query_segment_ids, -1), axis=1)
+    opens = query_segment_ids > jnp.pad(so_far, ((0, 0), (1, 0)), constant_values=-1)[:, :t]
+    end_q = find_last(_from_here_on(query_segment_ids), query_segment_ids)
+    begin_k = find(lax.cummax(key_segment_ids, axis=1), query_segment_ids)
+    end_k = find_last(_from_here_on(key_segment_ids), query_segment_ids)
+    opens &= begin_k < end_k
+
+    slot = jnp.where(opens, jnp.cumsum(opens, axis=1) - 1, segments)
+    sequence = jnp.arange(batch, dtype=jnp.int32)[:, None]
+
+    def of_segments(values: jax.Array, length: int) -> jax.Array:
+        """[B, segments], offsets into all B sequences; unused slots lie at the sequence's end."""
+        table = jnp.full((batch, segments), length, jnp.int32)
+        table = table.at[sequence, slot].set(values.astype(jnp.int32), mode="drop")
+        return (table + sequence * length).reshape(-1)
+
+    begin_q = of_segments(jnp.broadcast_to(jnp.arange(t), (batch, t)), t)
+    end_q, begin_k, end_k = of_segments(end_q, t), of_segments(begin_k, s), of_segments(end_k, s)
+    zero, last_q = jnp.zeros(1, jnp.int32), jnp.full(1, batch * t, jnp.int32)
+    next_q = jnp.concatenate([begin_q[1:], last_q])[: begin_q.size]
+    first_q = jnp.concatenate([begin_q, last_q])[:1]
+    offsets_q = jnp.stack([begin_q, end_q, next_q], 1).reshape(-1)
+    offsets_k = jnp.stack([begin_k, end_k, end_k], 1).reshape(-1)
+    return (
+        jnp.concatenate([zero, first_q, offsets_q]),
+        jnp.concatenate([zero, zero, offsets_k]),
+    )
+
+
+def _from_here_on(ids: jax.Array) -> jax.Array:
+    """The least id that is no padding, at or after each token of [B, T]; sorted."""
+    ids = jnp.where(ids < 0, jnp.iinfo(jnp.int32).max, ids)
+    return lax.cummin(ids, axis=1, reverse=True)

@@ -5,6 +5,7 @@ All are static functions of shapes, dtypes and the target, made at trace or lowe
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from jax_fa import _native
@@ -18,7 +19,9 @@ HEAD_DIM_MULTIPLE = 8
 _KERNEL_DTYPES = ("bfloat16", "float16")
 
 
-def choose(implementation: str | None, query: Any, key: Any, value: Any) -> str:
+def choose(
+    implementation: str | None, query: Any, key: Any, value: Any, paged: bool = False
+) -> str:
     """One of "xla", a target, or ANY_TARGET (on ROCm; xla elsewhere).
 
     Raises:
@@ -26,7 +29,7 @@ def choose(implementation: str | None, query: Any, key: Any, value: Any) -> str:
     """
     if implementation == "xla":
         return "xla"
-    missing = _no_kernel_because(query, value)
+    missing = _no_kernel_because(query, value, paged)
     if implementation is None:
         return "xla" if missing or not _may_lower_to_our_device() else ANY_TARGET
     if missing:
@@ -40,7 +43,7 @@ def choose(implementation: str | None, query: Any, key: Any, value: Any) -> str:
     return implementation
 
 
-def _no_kernel_because(query: Any, value: Any) -> str | None:
+def _no_kernel_because(query: Any, value: Any, paged: bool) -> str | None:
     if str(query.dtype) not in _KERNEL_DTYPES:
         return f"serves query of dtype {' or '.join(_KERNEL_DTYPES)}; got {query.dtype}"
     head_dim, value_head_dim = query.shape[-1], value.shape[-1]
@@ -48,6 +51,8 @@ def _no_kernel_because(query: Any, value: Any) -> str | None:
         return f"serves query with a head size H <= {MAX_HEAD_DIM}; got {head_dim}"
     if value_head_dim != head_dim:
         return f"serves value with the head size H={head_dim} of query; got Hv={value_head_dim}"
+    if paged and head_dim % HEAD_DIM_MULTIPLE:  # padding would copy the cache
+        return f"serves pages with H a multiple of {HEAD_DIM_MULTIPLE}; got {head_dim}"
     return None
 
 
@@ -61,7 +66,67 @@ def padded_head_dim(head_dim: int) -> int:
     return -(-head_dim // HEAD_DIM_MULTIPLE) * HEAD_DIM_MULTIPLE
 
 
-def flash_workspace_bytes(num_splits: int) -> int:
-    """Workspace of the dense kernels: none, since their keys are not split."""
-    del num_splits
-    return 0
+def workspace_bytes(num_splits: int, query_shape: tuple[int, ...]) -> int:
+    """Partial results of every split: out and lse of each row and head, float32."""
+    if num_splits == 1:
+        return 0
+    *rows, head_dim = query_shape
+    return num_splits * math.prod(rows) * (padded_head_dim(head_dim) + 1) * 4
+
+
+# --- Splits of the keys ---------------------------------------------------------------------------
+
+# Compute units that a launch should keep busy: MI350X and MI355X, RX 9070 XT.
+_COMPUTE_UNITS = {"gfx950": 256, "gfx1201": 64}
+
+# Rows of query and head that one workgroup of a split takes.
+_ROWS_PER_WORKGROUP = 64
+
+# A split of fewer keys than this costs more to merge than it saves.
+_MIN_KEYS_PER_SPLIT = 256
+
+
+def dense_splits(target: str, query_shape: Any, key_shape: Any) -> int:
+    """Number of splits of dense attention, query [B, T, N, H] on key [B, S, K, H]."""
+    (batch, t, n, _), (s, k) = query_shape, key_shape[1:3]
+    return _splits(target, batch * _tiles(t, n, k), s)
+
+
+def varlen_splits(
+    target: str, query_shape: Any, key_shape: Any, sequences: int, longest: int | None
+) -> int:
+    """Number of splits of packed attention, query [tq, N, H] on key [tk, K, H].
+
+    longest: a guess at the longest sequence of keys; the mean without one.
+    """
+    (total_q, n, _), (total_k, k, _) = query_shape, key_shape
+    if not sequences:
+        return 1
+    mean = -(-total_k // sequences)
+    keys = mean if longest is None else min(longest, total_k)
+    return _splits(target, sequences * _tiles(-(-total_q // sequences), n, k), keys)
+
+
+def paged_splits(
+    target: str, query_shape: Any, key_heads: int, sequences: int, capacity: int
+) -> int:
+    """Number of splits on a paged cache whose tables have room for `capacity` keys each."""
+    n = query_shape[-2]
+    t = query_shape[1] if len(query_shape) == 4 else -(-query_shape[0] // max(sequences, 1))
+    return _splits(target, sequences * _tiles(t, n, key_heads), capacity)
+
+
+def _tiles(t: int, n: int, k: int) -> int:
+    """Workgroups of one sequence without splits; the query heads of a key head share a tile."""
+    return k * -(-t * (n // max(k, 1)) // _ROWS_PER_WORKGROUP)
+
+
+def _splits(target: str, workgroups: int, keys: int) -> int:
+    """Splits enough for a workgroup on every compute unit, none of too few keys.
+
+    The target may be any: then enough for the largest.
+    """
+    if workgroups == 0:
+        return 1
+    units = max(_COMPUTE_UNITS.values()) if target == ANY_TARGET else _COMPUTE_UNITS[target]
+    return max(1, min(-(-units // workgroups), keys // _MIN_KEYS_PER_SPLIT))

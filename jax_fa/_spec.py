@@ -16,19 +16,37 @@ TARGETS = ("gfx950", "gfx1201")
 
 IMPLEMENTATIONS = ("xla", *TARGETS)
 
+LAYOUTS = ("NHD", "HND")
+"""Orders of dimensions in a page: row, head, size of the head; or head, row, size."""
+
 OPEN = -1
 """A window side without a limit."""
 
 
-class DenseOptions(TypedDict, total=False):
-    """Keyword arguments that every function on dense operands has; for type checkers."""
+class Options(TypedDict, total=False):
+    """Keyword arguments that every function has; for type checkers."""
 
     causal: bool
     window: tuple[int | None, int | None] | None
     scale: float | None
     logits_soft_cap: float | None
+
+
+class DenseOptions(Options, total=False):
+    """Keyword arguments of functions on dense operands."""
+
     query_lengths: jax.typing.ArrayLike | None
     key_lengths: jax.typing.ArrayLike | None
+    query_segment_ids: jax.typing.ArrayLike | None
+    key_segment_ids: jax.typing.ArrayLike | None
+
+
+class PagedOptions(Options, total=False):
+    """Keyword arguments of functions on a paged cache."""
+
+    query_lengths: jax.typing.ArrayLike | None
+    cu_seqlens_q: jax.typing.ArrayLike | None
+    layout: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +64,9 @@ class AttentionSpec:
     top_left: bool = False
     implementation: str | None = None
     num_splits: int | None = None  # None: chosen by the target's static rule
+    max_seqlen_q: int | None = None  # guesses, for the shape of a launch alone
+    max_seqlen_k: int | None = None
+    heads_first: bool = False  # pages are [P, K, page, H]
 
     @classmethod
     def make(
@@ -59,6 +80,9 @@ class AttentionSpec:
         implementation: str | None = None,
         top_left: bool = False,
         num_splits: int | None = None,
+        max_seqlen_q: int | None = None,
+        max_seqlen_k: int | None = None,
+        heads_first: bool = False,
     ) -> AttentionSpec:
         """Checks the public options and brings them into one form. Raises TypeError, ValueError."""
         left, right = _window(window)
@@ -74,6 +98,9 @@ class AttentionSpec:
             top_left=top_left,
             implementation=_implementation(implementation),
             num_splits=_splits(num_splits),
+            max_seqlen_q=_longest("max_seqlen_q", max_seqlen_q),
+            max_seqlen_k=_longest("max_seqlen_k", max_seqlen_k),
+            heads_first=heads_first,
         )
 
 
@@ -161,3 +188,23 @@ def _splits(value: Any) -> int | None:
     if value < 1:
         raise ValueError(f"num_splits must be >= 1 or None (automatic); got {value}")
     return int(value)
+
+
+def _longest(name: str, value: Any) -> int | None:
+    """Rounded up to a power of two, so that few programs serve many lengths."""
+    if value is None:
+        return None
+    require_static(name, value, "leave it out: it is no more than a hint")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer or None; got {value!r}")
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0 or None; got {value}")
+    return 1 << max(0, int(value) - 1).bit_length()
+
+
+def heads_first(layout: Any) -> bool:
+    """Whether pages are [P, K, page, H]."""
+    require_static("layout", layout, _STATIC_ADVICE)
+    if layout not in LAYOUTS:
+        raise ValueError(f'layout must be "NHD" or "HND"; got {layout!r}')
+    return layout == "HND"

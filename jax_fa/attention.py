@@ -7,7 +7,7 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa import _shapes, _vjp
+from jax_fa import _op_dense, _shapes, _vjp
 from jax_fa._spec import AttentionSpec, DenseOptions, require_bool
 
 
@@ -18,6 +18,7 @@ def flash_attention(
     value: ArrayLike,
     *,
     return_lse: Literal[False] = False,
+    num_splits: int | None = None,
     implementation: str | None = None,
     **options: Unpack[DenseOptions],
 ) -> jax.Array: ...
@@ -28,6 +29,7 @@ def flash_attention(
     value: ArrayLike,
     *,
     return_lse: Literal[True],
+    num_splits: int | None = None,
     implementation: str | None = None,
     **options: Unpack[DenseOptions],
 ) -> tuple[jax.Array, jax.Array]: ...
@@ -42,7 +44,10 @@ def flash_attention(
     logits_soft_cap: float | None = None,
     query_lengths: ArrayLike | None = None,
     key_lengths: ArrayLike | None = None,
+    query_segment_ids: ArrayLike | None = None,
+    key_segment_ids: ArrayLike | None = None,
     return_lse: bool = False,
+    num_splits: int | None = None,
     implementation: str | None = None,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
     r"""Scaled dot-product attention without materialised scores.
@@ -64,7 +69,13 @@ def flash_attention(
       logits_soft_cap: c > 0 makes logits c tanh(logit / c), after the scale and before the mask.
       query_lengths: int32 [\*B]; rows from the length on are empty.
       key_lengths: int32 [\*B]; whatever lies past the length, NaN included, counts for nothing.
+      query_segment_ids: int32 [\*B, T], non-decreasing along T; negative is padding, a row that is
+        empty. A row sees keys of its own id alone, and causal and window count within the segment,
+        exactly as if it were unpacked.
+      key_segment_ids: int32 [\*B, S], likewise; negative is a key that nobody sees.
       return_lse: also return the log-sum-exp.
+      num_splits: parts in which kernels take the keys of a row, merged at the end; None is
+        automatic. More keep a GPU busy when there are few rows and many keys.
       implementation: None (kernels on AMD GPUs that have them, else "xla"), "xla", or a target,
         "gfx950" or "gfx1201"; a target runs in the emulator on a CPU.
 
@@ -88,9 +99,12 @@ def flash_attention(
     query = _shapes.as_array("query", query)
     key = _shapes.as_array("key", key)
     value = _shapes.as_array("value", value)
-    query_lengths = _shapes.as_lengths("query_lengths", query_lengths)
-    key_lengths = _shapes.as_lengths("key_lengths", key_lengths)
+    query_lengths = _shapes.optional_integers("query_lengths", query_lengths)
+    key_lengths = _shapes.optional_integers("key_lengths", key_lengths)
+    query_segment_ids = _shapes.optional_integers("query_segment_ids", query_segment_ids)
+    key_segment_ids = _shapes.optional_integers("key_segment_ids", key_segment_ids)
     _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
+    _shapes.segment_ids(query, key, query_segment_ids, key_segment_ids)
     with_lse = require_bool("return_lse", return_lse)
     spec = AttentionSpec.make(
         head_dim=query.shape[-1],
@@ -99,6 +113,8 @@ def flash_attention(
         scale=scale,
         logits_soft_cap=logits_soft_cap,
         implementation=implementation,
+        num_splits=num_splits,
     )
-    out, lse = _vjp.attention(spec, query, key, value, query_lengths, key_lengths)
+    integers = query_lengths, key_lengths, query_segment_ids, key_segment_ids
+    out, lse = _vjp.attention(_op_dense.OPERATION, spec, query, key, value, *integers)
     return (out, lse) if with_lse else out

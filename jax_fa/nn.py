@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jax_fa import _biased, _shapes, _vjp
+from jax_fa import _biased, _op_dense, _shapes, _vjp
 from jax_fa._spec import TARGETS, AttentionSpec, require_static
 
 
@@ -92,7 +92,8 @@ def dot_product_attention(
         top_left=True,
     )
     if bias is None and mask is None:
-        out, lse = _vjp.attention(spec, query, key, value, query_lengths, key_lengths)
+        operands = query, key, value, query_lengths, key_lengths, None, None
+        out, lse = _vjp.attention(_op_dense.OPERATION, spec, *operands)
     else:
         if implementation in TARGETS:
             named = "bias" if bias is not None else "mask"

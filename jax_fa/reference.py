@@ -1,12 +1,13 @@
 """The oracle: attention in plain jnp that materialises the scores. Nothing clever.
 
 Every implementation is tested against these functions. They take the arguments of the public
-functions of the same name, without ``implementation``.
+functions of the same name, without those that say how: ``implementation``, ``num_splits`` and the
+hints ``max_seqlen_q`` and ``max_seqlen_k``.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +47,8 @@ def flash_attention(
     logits_soft_cap: float | None = None,
     query_lengths: jax.typing.ArrayLike | None = None,
     key_lengths: jax.typing.ArrayLike | None = None,
+    query_segment_ids: jax.typing.ArrayLike | None = None,
+    key_segment_ids: jax.typing.ArrayLike | None = None,
     return_lse: bool = False,
     top_left: bool = False,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
@@ -61,11 +64,107 @@ def flash_attention(
     out_type, lse_type = _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
     t, s = query.shape[-3], key.shape[-3]
     batch = query.shape[:-3]
+    _shapes.segment_ids(query, key, query_segment_ids, key_segment_ids)
     t_b = _lengths(query_lengths, batch, t)
     s_b = _lengths(key_lengths, batch, s)
-    seen = _visible(spec, t, s, t_b, s_b)
-    out, lse = _attend(spec, query, key, value, seen, s_b)
+    if query_segment_ids is not None and key_segment_ids is not None:
+        ids_q = jnp.where(jnp.arange(t) < t_b[..., None], query_segment_ids, -1)
+        ids_k = jnp.where(jnp.arange(s) < s_b[..., None], key_segment_ids, -1)
+        seen = _visible_in_segments(spec, ids_q, ids_k)
+        out, lse = _attend_by_row(spec, query, key, value, seen)
+    else:
+        seen = _visible(spec, jnp.arange(t), jnp.arange(s), t_b, s_b)
+        within = jnp.arange(s) < s_b[..., None]
+        out, lse = _attend(spec, query, key, value, seen, within)
     out, lse = out.astype(out_type.dtype), lse.astype(lse_type.dtype)
+    return (out, lse) if return_lse else out
+
+
+def flash_attention_varlen(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    *,
+    cu_seqlens_q: jax.Array,
+    cu_seqlens_k: jax.Array,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    logits_soft_cap: float | None = None,
+    return_lse: bool = False,
+) -> Any:
+    """jax_fa.flash_attention_varlen."""
+    spec = AttentionSpec.make(
+        head_dim=query.shape[-1],
+        causal=causal,
+        window=window,
+        scale=scale,
+        logits_soft_cap=logits_soft_cap,
+    )
+    types = _shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
+    # Behind all sequences one of no rows, so that there is one.
+    cu_seqlens_q = jnp.append(cu_seqlens_q, cu_seqlens_q[-1])
+    first_key, s_b = cu_seqlens_k, jnp.diff(cu_seqlens_k, append=cu_seqlens_k[-1:])
+    seen = jax.vmap(
+        lambda row: _visible_in_pack(spec, row, cu_seqlens_q, first_key, s_b, key.shape[0])[1]
+    )(jnp.arange(query.shape[0]))
+    out, lse = _attend_by_row(spec, query, key, value, seen)
+    out, lse = out.astype(types[0].dtype), lse.astype(types[1].dtype)
+    return (out, lse) if return_lse else out
+
+
+def paged_attention(
+    query: jax.Array,
+    k_pages: jax.Array,
+    v_pages: jax.Array,
+    block_tables: jax.Array,
+    key_lengths: jax.Array,
+    *,
+    query_lengths: jax.Array | None = None,
+    cu_seqlens_q: jax.Array | None = None,
+    causal: bool = True,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    logits_soft_cap: float | None = None,
+    layout: str = "NHD",
+    return_lse: bool = False,
+) -> Any:
+    """jax_fa.paged_attention: every sequence's pages laid out one after another, then dense."""
+    if layout == "HND":
+        k_pages, v_pages = jnp.swapaxes(k_pages, 1, 2), jnp.swapaxes(v_pages, 1, 2)
+    integers = block_tables, key_lengths, query_lengths, cu_seqlens_q
+    types = _shapes.paged_attention(query, k_pages, v_pages, *integers)
+    page_size = k_pages.shape[1]
+    s = block_tables.shape[1] * page_size
+    used = jnp.arange(block_tables.shape[1]) * page_size < key_lengths[:, None]
+    pages = jnp.where(used, block_tables, 0)
+    key, value = (
+        jnp.take(x, pages, 0, mode="clip").reshape(pages.shape[0], s, *x.shape[2:])
+        for x in (k_pages, v_pages)
+    )
+    options: Any = {
+        "causal": causal,
+        "window": window,
+        "scale": scale,
+        "logits_soft_cap": logits_soft_cap,
+    }
+    if cu_seqlens_q is None:
+        lengths: Any = {"query_lengths": query_lengths, "key_lengths": key_lengths}
+        out, lse = flash_attention(query, key, value, return_lse=True, **lengths, **options)
+        return (out, lse) if return_lse else out
+
+    spec = AttentionSpec.make(head_dim=query.shape[-1], **options)
+    starts, lengths = jnp.zeros_like(key_lengths), jnp.clip(key_lengths, 0, s)
+
+    def one(x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        row, number = x
+        sequence, seen = _visible_in_pack(spec, number, cu_seqlens_q, starts, lengths, s)
+        keys = key[sequence], value[sequence]
+        out, lse = _attend(spec, row[None], *keys, seen[None], seen)
+        return out[0], lse[0]
+
+    out, lse = jax.lax.map(one, (query, jnp.arange(query.shape[0])))
+    out, lse = out.astype(types[0].dtype), lse.astype(types[1].dtype)
     return (out, lse) if return_lse else out
 
 
@@ -88,18 +187,61 @@ def _lengths(lengths: jax.typing.ArrayLike | None, batch: tuple[int, ...], limit
     return jnp.clip(lengths, 0, limit)
 
 
-def _visible(spec: AttentionSpec, t: int, s: int, t_b: jax.Array, s_b: jax.Array) -> jax.Array:
-    """Which keys each row sees: bool [*B, T, S]."""
-    row = jnp.arange(t)[:, None]
-    column = jnp.arange(s)[None, :]
+def _visible(
+    spec: AttentionSpec, row: jax.Array, column: jax.Array, t_b: jax.Array, s_b: jax.Array
+) -> jax.Array:
+    """Which keys each row sees: bool [*B, T, S].
+
+    row: [T] or [*B, T], index within the sequence, which has t_b [*B] rows; column: likewise of
+    keys. Indices outside of the sequence are nobody's.
+    """
+    row, column = row[..., :, None], column[..., None, :]
     t_b, s_b = t_b[..., None, None], s_b[..., None, None]
     diagonal = row + (0 if spec.top_left else s_b - t_b)
-    seen = (row < t_b) & (column < s_b)
+    seen = (row >= 0) & (row < t_b) & (column >= 0) & (column < s_b)
     if spec.window_left != OPEN:
         seen &= column >= diagonal - spec.window_left
     if spec.window_right != OPEN:
         seen &= column <= diagonal + spec.window_right
     return seen
+
+
+def _visible_in_segments(spec: AttentionSpec, ids_q: jax.Array, ids_k: jax.Array) -> jax.Array:
+    """Which keys each row sees: bool [*B, T, S], of ids [*B, T] and [*B, S]."""
+
+    def of_row(row: jax.Array, identity: jax.Array) -> jax.Array:
+        """[*B, S], of row [] with id [*B]."""
+        mine_q, mine_k = ids_q == identity[..., None], ids_k == identity[..., None]
+        first_q, first_k = jnp.argmax(mine_q, -1), jnp.argmax(mine_k, -1)
+        t_b, s_b = jnp.sum(mine_q, -1), jnp.sum(mine_k, -1)
+        column = jnp.arange(ids_k.shape[-1]) - first_k[..., None]
+        seen = _visible(spec, (row - first_q)[..., None], column, t_b, s_b)[..., 0, :]
+        return seen & mine_k & (identity >= 0)[..., None]
+
+    if 0 in (ids_q.shape[-1], ids_k.shape[-1]):
+        return jnp.zeros((*ids_q.shape, ids_k.shape[-1]), bool)
+    return jax.vmap(of_row, (0, -1), -2)(jnp.arange(ids_q.shape[-1]), ids_q)
+
+
+def _visible_in_pack(
+    spec: AttentionSpec,
+    row: jax.Array,
+    cu_seqlens_q: jax.Array,
+    first_key: jax.Array,
+    s_b: jax.Array,
+    s: int,
+) -> tuple[jax.Array, jax.Array]:
+    """(the sequence of one row [], which of s keys it sees: bool [s], none if it is nobody's).
+
+    first_key and s_b: [n], of each sequence.
+    """
+    mine = (row >= cu_seqlens_q[:-1]) & (row < cu_seqlens_q[1:])
+    seen = jax.vmap(
+        lambda start, end, first, length: _visible(
+            spec, (row - start)[None], jnp.arange(s) - first, end - start, length
+        )[0]
+    )(cu_seqlens_q[:-1], cu_seqlens_q[1:], first_key, s_b)
+    return jnp.argmax(mine), jnp.any(seen & mine[:, None], 0)
 
 
 def _attend(
@@ -108,15 +250,15 @@ def _attend(
     key: jax.Array,
     value: jax.Array,
     seen: jax.Array,
-    s_b: jax.Array,
+    within: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """(out, lse) in at least float32. seen: bool [*B, T, S]; s_b: int [*B]."""
+    """(out, lse) in at least float32. seen: bool [*B, T, S]; within: bool [*B, S]."""
     dtype = _shapes.lse_dtype(query.dtype)
     query, key, value = (x.astype(dtype) for x in (query, key, value))
     k_heads = key.shape[-2]
     group = query.shape[-2] // k_heads if k_heads else 1
-    # Whatever lies past a key length counts for nothing, NaN included.
-    within = (jnp.arange(key.shape[-3]) < s_b[..., None])[..., None, None]
+    # Whatever lies outside of the sequence counts for nothing, NaN included.
+    within = within[..., None, None]
     key, value = jnp.where(within, key, 0), jnp.where(within, value, 0)
     key, value = jnp.repeat(key, group, -2), jnp.repeat(value, group, -2)
 
@@ -144,3 +286,17 @@ def _attend(
     # Rows that see no key are 0 even where 0 * NaN stood in the product.
     out = jnp.where(jnp.swapaxes(empty[..., 0], -1, -2)[..., None], 0, out)
     return out, jnp.swapaxes(lse[..., 0], -1, -2)
+
+
+def _attend_by_row(
+    spec: AttentionSpec, query: jax.Array, key: jax.Array, value: jax.Array, seen: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """_attend, a row at a time: rows share no sequence, so each has keys of its own to ignore."""
+
+    def one(x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        row, sees = x
+        out, lse = _attend(spec, row[..., None, :, :], key, value, sees[..., None, :], sees)
+        return out[..., 0, :, :], lse[..., 0, :]
+
+    out, lse = jax.lax.map(one, (jnp.moveaxis(query, -3, 0), jnp.moveaxis(seen, -2, 0)))
+    return jnp.moveaxis(out, 0, -3), jnp.moveaxis(lse, 0, -2)

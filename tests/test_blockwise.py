@@ -13,6 +13,7 @@ from cases import Case
 from tolerance import assert_close, expect
 
 from jax_fa import _blockwise, _rows, flash_attention, reference
+from jax_fa._keys import FlatKeys
 from jax_fa._spec import AttentionSpec
 
 T, S, N, K, H = 45, 61, 4, 2, 16
@@ -20,7 +21,7 @@ T, S, N, K, H = 45, 61, 4, 2, 16
 
 @pytest.fixture(params=[(16, 8), (7, 64), (64, 5)], ids=str)
 def small_blocks(request, monkeypatch):
-    monkeypatch.setattr(_blockwise, "BLOCK_Q", request.param[0])
+    monkeypatch.setattr(_rows, "BLOCK_Q", request.param[0])
     monkeypatch.setattr(_blockwise, "BLOCK_K", request.param[1])
 
 
@@ -28,8 +29,8 @@ def operands(t=T, s=S):
     return (x[0] for x in Case("", t=t, s=s, n=N, k=K, h=H).operands("float32"))
 
 
-def items(t=T, s=S):
-    return _rows.dense_items(1, t, s, None, None, _blockwise.block_q(t))
+def work(t=T, s=S):
+    return _rows.dense_work(1, t, s, None, None)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -48,7 +49,7 @@ def test_blocks_of_any_size_give_the_reference(options):
     q, k, v = operands()
 
     def ours(q, k, v):
-        return _blockwise.forward(spec, q, k, v, items())
+        return _blockwise.forward(spec, q, FlatKeys(k, v), work())
 
     out, lse = jax.jit(ours)(q, k, v)
     assert_close((out, lse), expect(q, k, v, **options), v, "xla")
@@ -60,11 +61,14 @@ def test_blocks_of_any_size_give_the_reference(options):
         functools.partial(reference.flash_attention, return_lse=True, **options), q, k, v
     )
     expected = vjp((d_out, d_lse))
-    actual = jax.jit(functools.partial(_blockwise.backward, spec))(
-        q, k, v, items(), out, lse, d_out, d_lse
-    )
-    assert actual[3] is None
-    for a, b in zip(actual[:3], expected, strict=True):
+
+    @jax.jit
+    def gradients(q, k, v, *results):
+        return _blockwise.backward(spec, q, FlatKeys(k, v), work(), *results)
+
+    d_query, d_keys, d_bias = gradients(q, k, v, out, lse, d_out, d_lse)
+    assert d_bias is None
+    for a, b in zip((d_query, *d_keys), expected, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5 * max(1, float(jnp.abs(b).max())), rtol=0)
 
 
@@ -81,12 +85,12 @@ def test_blocks_of_any_size_give_the_reference(options):
     ids=str,
 )
 def test_blocks_that_no_row_sees_are_skipped(monkeypatch, options, expected):
-    monkeypatch.setattr(_blockwise, "BLOCK_Q", 16)
+    monkeypatch.setattr(_rows, "BLOCK_Q", 16)
     monkeypatch.setattr(_blockwise, "BLOCK_K", 16)
     spec = AttentionSpec.make(head_dim=H, **options)
-    q, k, _ = operands(48, 64)
-    problem = _blockwise._Problem.of(spec, q, k, None)
-    every = items(48, 64)
+    q, k, v = operands(48, 64)
+    problem = _blockwise._Problem.of(spec, FlatKeys(k, v), work(48, 64), None)
+    every = work(48, 64).items
     for i, block_range in enumerate(expected):
         *_, (first, last) = problem.rows(q, _rows.Items(*(field[i] for field in every)))
         assert (int(first), int(last)) == block_range
@@ -94,10 +98,10 @@ def test_blocks_that_no_row_sees_are_skipped(monkeypatch, options, expected):
 
 def test_an_item_that_sees_nothing_has_no_blocks():
     spec = AttentionSpec.make(head_dim=H, causal=True)
-    q, k, _ = operands()
-    problem = _blockwise._Problem.of(spec, q, k, None)
+    q, k, v = operands()
+    problem = _blockwise._Problem.of(spec, FlatKeys(k, v), work(), None)
     for query_length, key_length in ((0, S), (T, 0)):
-        item = _rows.Items(*(jnp.int32(x) for x in (0, 0, query_length, key_length, 0)))
+        item = _rows.Items(*(jnp.int32(x) for x in (0, 0, 0, query_length, key_length, 0)))
         *_, (first, last) = problem.rows(q, item)
         assert int(first) == int(last)
 
@@ -111,12 +115,13 @@ def test_packed_sequences_do_not_meet():
     spec = AttentionSpec.make(head_dim=H, causal=True)
     rows = []
     query_start = key_start = 0
-    block = _blockwise.block_q(T)
+    block = _rows.block_q(T)
     for t, s in lengths:
-        rows += [(query_start, key_start, t, s, first) for first in range(0, t, block)]
+        rows += [(0, query_start, key_start, t, s, first) for first in range(0, t, block)]
         query_start, key_start = query_start + t, key_start + s
-    packed = _rows.Items(*(jnp.asarray(field, jnp.int32) for field in zip(*rows, strict=True)))
-    out, lse = _blockwise.forward(spec, q, k, v, packed)
+    fields = (jnp.asarray(field, jnp.int32) for field in zip(*rows, strict=True))
+    packed = _rows.Work(_rows.Items(*fields), len(rows), block)
+    out, lse = _blockwise.forward(spec, q, FlatKeys(k, v), packed)
     for query, key in ((slice(0, 13), slice(0, 20)), (slice(22, 44), slice(37, 61))):
         expected = expect(q[query], k[key], v[key], causal=True)
         assert_close((out[query], lse[query]), expected, v[key], "xla")

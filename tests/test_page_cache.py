@@ -66,7 +66,11 @@ def test_append_in_place_makes_no_copy_of_the_pool():
     ("change", "error", "text"),
     [
         ({"layout": "DHN"}, ValueError, 'layout must be "NHD" or "HND"'),
-        ({"k_pages": jnp.zeros((4, 2, 8))}, ValueError, "k_pages must have 4 dimensions"),
+        (
+            {"k_pages": jnp.zeros((4, 2, 8))},
+            ValueError,
+            r"k_pages must have shape \(P, page, K, H\)",
+        ),
         ({"key": jnp.zeros((1, 1, 3, 8))}, ValueError, r"key must have shape \(B, T, K, H\)"),
         ({"value": jnp.zeros((1, 2, 2, 8))}, ValueError, "value must have shape"),
         ({"v_pages": jnp.zeros((4, 3, 2, 8))}, ValueError, "v_pages must have shape"),

@@ -13,7 +13,7 @@ from cases import IMPLEMENTATIONS, KERNEL_TARGETS, Case
 from jax import export
 from jax.sharding import PartitionSpec as P
 
-from jax_fa import _primitive, flash_attention
+from jax_fa import _select, flash_attention
 
 AXES = list(itertools.product([0, 1, None], repeat=3))[:-1]
 
@@ -197,13 +197,13 @@ def test_gradients_under_shard_map(implementation, specs):
 
 def test_eager_calls_reuse_one_trace(monkeypatch):
     traces = []
-    forward = _primitive.forward
+    choose = _select.choose
 
-    def count(*args):
+    def count(*args, **keywords):
         traces.append(args)
-        return forward(*args)
+        return choose(*args, **keywords)
 
-    monkeypatch.setattr(_primitive, "forward", count)
+    monkeypatch.setattr(_select, "choose", count)
     operands = Case("", t=11, s=13, h=8).operands("float32")
     for _ in range(3):
         flash_attention(*operands, scale=0.37)  # a scale that nothing else has traced

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import jax
@@ -11,14 +12,22 @@ import numpy as np
 from jax_fa import reference
 from jax_fa._tolerance import lse_tolerance, out_tolerance
 
-_STATIC = ("causal", "window", "scale", "logits_soft_cap", "return_lse", "top_left")
-_reference = jax.jit(reference.flash_attention, static_argnames=_STATIC)
+_STATIC = ("causal", "window", "scale", "logits_soft_cap", "return_lse", "top_left", "layout")
 
 
-def expect(query: Any, key: Any, value: Any, **options: Any) -> tuple:
-    """The reference's (out, lse) of the operands in float32."""
-    wide = (x.astype(jnp.float32) for x in (query, key, value))
-    return _reference(*wide, return_lse=True, **options)
+def compiled_reference(function: Any) -> Any:
+    """The function of `reference`, giving (out, lse) of the operands in float32."""
+    names = set(inspect.signature(function).parameters) & set(_STATIC)
+    compiled = jax.jit(function, static_argnames=names)
+
+    def expect(query: Any, key: Any, value: Any, *integers: Any, **options: Any) -> tuple:
+        wide = (x.astype(jnp.float32) for x in (query, key, value))
+        return compiled(*wide, *integers, return_lse=True, **options)
+
+    return expect
+
+
+expect = compiled_reference(reference.flash_attention)
 
 
 def assert_close(actual: Any, expected: Any, value: Any, implementation: str) -> None:

@@ -1,0 +1,142 @@
+"""Dense attention: the kernel's call, its xla twin, and their vmap rule.
+
+Operands are query [*B, T, N, H], key [*B, S, K, H], value [*B, S, K, Hv], query_lengths and
+key_lengths [*B] or None, query and key segment ids [*B, T] and [*B, S] or None. The mapped axis of
+vmap joins the leading dimensions.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jax_fa import _blockwise, _op_varlen, _registry, _rows, _segments, _select
+from jax_fa._keys import FlatKeys
+from jax_fa._primitive import (
+    Operation,
+    Pair,
+    batched,
+    by_platform,
+    join_leading,
+    kernel_call,
+    spread,
+)
+from jax_fa._spec import AttentionSpec
+from jax_fa._vary import vary_together
+
+
+def forward(spec: AttentionSpec, *operands: jax.Array | None) -> Pair:
+    """(out [*B, T, N, Hv], lse [*B, T, N]), by whichever implementation spec and platform give."""
+    return _forward_op(spec)(*operands)
+
+
+@functools.cache
+def _forward_op(spec: AttentionSpec) -> Any:
+    def call(query, key, value, *rest):
+        choice = _select.choose(spec.implementation, query, key, value)
+        kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
+        return by_platform(choice, kernel, xla, query, key, value, *rest)
+
+    return batched(call, _join, heads_axis=-2)
+
+
+def _kernel(
+    spec: AttentionSpec,
+    target: str,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    query_lengths: jax.Array | None,
+    key_lengths: jax.Array | None,
+    query_segment_ids: jax.Array | None,
+    key_segment_ids: jax.Array | None,
+) -> Pair:
+    lead, shape = query.ndim - 3, query.shape
+    if query_segment_ids is not None:
+        query, key, value = (join_leading(x, lead + 1) for x in (query, key, value))
+        offsets = _offsets(query_lengths, key_lengths, query_segment_ids, key_segment_ids)
+        out, lse = _op_varlen.kernel(spec, target, query, key, value, *offsets)
+    else:
+        query, key, value = (join_leading(x, lead) for x in (query, key, value))
+        num_splits = spec.num_splits or _select.dense_splits(target, query.shape, key.shape)
+        lengths = (None if x is None else x.reshape(-1) for x in (query_lengths, key_lengths))
+        out, lse = kernel_call(
+            _registry.FLASH, spec, target, num_splits, query, key, value, *lengths
+        )
+    return out.reshape(shape), lse.reshape(shape[:-1])
+
+
+def _xla(spec: AttentionSpec, query: jax.Array, *rest: Any) -> Pair:
+    rows, keys, work = _problem(query, *rest)
+    out, lse = _blockwise.forward(spec, rows, keys, work)
+    *shape, _ = query.shape
+    return out.reshape(*shape, out.shape[-1]), lse.reshape(*shape)
+
+
+def backward(
+    spec: AttentionSpec, with_d_keys: bool, *operands: jax.Array | None
+) -> tuple[jax.Array, ...]:
+    """Gradients of query, key and value; by the blockwise implementation on every platform."""
+    return _backward_op(spec, with_d_keys)(*operands)
+
+
+@functools.cache
+def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
+    def call(query, key, value, *rest):
+        *integers, out, lse, d_out, d_lse = rest
+        _, *results = vary_together(query, out, lse, d_out, d_lse)
+        results = (join_leading(x, query.ndim - 2) for x in results)
+        rows, keys, work = _problem(query, key, value, *integers)
+        d_query, d_keys, _ = _blockwise.backward(
+            spec, rows, keys, work, *results, with_d_keys=with_d_keys
+        )
+        gradients = d_query, *(d_keys or ())
+        return tuple(
+            g.reshape(x.shape) for g, x in zip(gradients, (query, key, value), strict=False)
+        )
+
+    return batched(call, _join)
+
+
+def _problem(*operands: Any) -> tuple[jax.Array, FlatKeys, _rows.Work]:
+    """The operands as the blockwise implementation takes them."""
+    query, key, value, query_lengths, key_lengths, *ids = vary_together(*operands)
+    *batch, t, _, _ = query.shape
+    lead, s = len(batch), key.shape[-3]
+    rows, *keys = (join_leading(x, lead + 1) for x in (query, key, value))
+    if ids[0] is None:
+        lengths = (None if x is None else x.reshape(-1) for x in (query_lengths, key_lengths))
+        work = _rows.dense_work(math.prod(batch), t, s, *lengths)
+    else:
+        offsets = _offsets(query_lengths, key_lengths, *ids)
+        work = _op_varlen.work(*offsets, rows.shape[0], keys[0].shape[0], longest=t)
+    return rows, FlatKeys(*keys), work
+
+
+def _offsets(
+    query_lengths: jax.Array | None,
+    key_lengths: jax.Array | None,
+    query_segment_ids: Any,
+    key_segment_ids: Any,
+) -> tuple[jax.Array, jax.Array]:
+    """The segments as packed sequences of the flat rows and keys; lengths end them early."""
+
+    def flat(ids: jax.Array, lengths: jax.Array | None) -> jax.Array:
+        if lengths is not None:
+            ids = jnp.where(jnp.arange(ids.shape[-1]) < lengths[..., None], ids, -1)
+        return join_leading(ids, ids.ndim - 1)
+
+    return _segments.packed_offsets(
+        flat(query_segment_ids, query_lengths), flat(key_segment_ids, key_lengths)
+    )
+
+
+def _join(axis_size: int, flags: Any, operands: Any) -> tuple[Any, Any]:
+    return spread(axis_size, flags, operands), lambda results: results
+
+
+OPERATION = Operation(forward, backward)
