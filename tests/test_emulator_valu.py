@@ -349,14 +349,22 @@ for n, k in kernels.items():
 
 
 def test_every_simd_level_gives_the_same_bits():
+    # -P: the working folder's jax_fa must not hide the installed one.
+    command = [sys.executable, "-P", "-c", _LEVELS]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    started = [
+        subprocess.Popen(
+            command,
+            env={**environment, "JAX_FA_EMULATOR_SIMD": level},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for level in ("sse2", "avx2", "avx512")
+    ]
     outputs = set()
-    for level in ("sse2", "avx2", "avx512"):
-        environment = {**os.environ, "JAX_FA_EMULATOR_SIMD": level}
-        environment["PYTHONPATH"] = os.pathsep.join(sys.path)
-        # -P: the working folder's jax_fa must not hide the installed one.
-        command = [sys.executable, "-P", "-c", _LEVELS]
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-        outputs.add(done.stdout)
+    for process in started:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
+        outputs.add(out)
     assert len(outputs) == 1
     assert len(outputs.pop()) == (7 + 1 + 16 + 1) * 8 * 64 * 4
