@@ -1,6 +1,7 @@
 """Masks, calls, branches and scalar loads."""
 
 import numpy as np
+import pytest
 from assemble import assemble
 
 from jax_fa import emulator
@@ -73,3 +74,97 @@ def test_scalar_buffer_load_past_its_end_is_zero():
     code = emulator.CodeObject(assemble("gfx950", body, ("pointer", "pointer")))
     code.launch("kernel", 1, 1, args=[source, out])
     np.testing.assert_array_equal(out, [12, 0])
+
+
+# A condition, and whether the branch is taken under it.
+BRANCHES = {
+    "s_cbranch_scc0": ("s_cmp_eq_u32 s9, s9", False),
+    "s_cbranch_scc1": ("s_cmp_eq_u32 s9, s9", True),
+    "s_cbranch_vccz": ("s_mov_b64 vcc, 0", True),
+    "s_cbranch_vccnz": ("s_mov_b64 vcc, 0", False),
+    "s_cbranch_execz": ("s_mov_b64 exec, 0", True),
+    "s_cbranch_execnz": ("s_mov_b64 exec, 0", False),
+    "s_branch": ("", True),
+}
+
+
+@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+@pytest.mark.parametrize("taken", [False, True])
+def test_branches(target, taken):
+    """Under the condition that a branch asks for, and under its opposite."""
+    opposite = {
+        "s_cmp_eq_u32 s9, s9": "s_cmp_lg_u32 s9, s9",
+        "s_mov_b64 vcc, 0": "s_mov_b64 vcc, 1",
+        "s_mov_b64 exec, 0": "s_mov_b64 exec, 1",
+        "": "",
+    }
+    body, expected = "s_mov_b32 s12, 0\n", 0
+    for bit, (branch, (condition, when)) in enumerate(BRANCHES.items()):
+        if taken != when:
+            condition = opposite[condition]
+        goes = taken or branch == "s_branch"
+        expected |= (not goes) << bit
+        body += f"{condition}\n{branch} .Lafter{bit}\ns_bitset1_b32 s12, {bit}\n.Lafter{bit}:\n"
+        body += "s_mov_b64 exec, 1\n"
+    load, wait, store = {
+        "gfx950": ("s_load_dwordx2", "s_waitcnt lgkmcnt(0)", "global_store_dword"),
+        "gfx1201": ("s_load_b64", "s_wait_kmcnt 0x0", "global_store_b32"),
+    }[target]
+    start = f"{load} s[8:9], s[0:1], 0x0\nv_mov_b32 v1, 0\n{wait}\n"
+    end = f"v_mov_b32 v2, s12\n{store} v1, v2, s[8:9]\ns_endpgm"
+    if target == "gfx1201":
+        body = body.replace("s_mov_b64 vcc", "s_mov_b32 vcc_lo").replace(
+            "s_mov_b64 exec", "s_mov_b32 exec_lo"
+        )
+    out = np.zeros(1, np.int32)
+    emulator.CodeObject(assemble(target, start + body + end)).launch("kernel", 1, 1, args=[out])
+    assert out[0] == expected
+
+
+@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+def test_scalar_loads_of_every_size(target):
+    sizes = (1, 2, 4, 8, 16)
+    load, wait, store = {
+        "gfx950": ("s_load_dwordx{0}", "s_waitcnt lgkmcnt(0)", "global_store_dword"),
+        "gfx1201": ("s_load_b{1}", "s_wait_kmcnt 0x0", "global_store_b32"),
+    }[target]
+    body = load.format(4, 128) + f" s[8:11], s[0:1], 0x0\nv_mov_b32 v1, 0\n{wait}\n"
+    place = 0
+    for size in sizes:
+        registers = "s16" if size == 1 else f"s[16:{15 + size}]"
+        mnemonic = load.format(size, 32 * size).removesuffix("x1")
+        body += f"{mnemonic} {registers}, s[8:9], {4 * size:#x}\n{wait}\n"
+        for i in range(size):
+            body += f"v_mov_b32 v2, s{16 + i}\n{store} v1, v2, s[10:11] offset:{4 * place}\n"
+            place += 1
+    source, out = np.arange(100, 200, dtype=np.int32), np.zeros(place, np.int32)
+    code = emulator.CodeObject(assemble(target, body + "s_endpgm", ("pointer", "pointer")))
+    code.launch("kernel", 1, 1, args=[source, out])
+    expected = [source[size : 2 * size] for size in sizes]
+    np.testing.assert_array_equal(out, np.concatenate(expected))
+
+
+def test_save_and_mask_of_one_register():
+    body = """
+    s_load_b64 s[8:9], s[0:1], 0x0
+    v_lshlrev_b32 v1, 2, v0
+    v_mov_b32 v2, 1
+    s_mov_b32 s12, 0x0f0f00ff
+    s_wait_kmcnt 0x0
+    s_and_saveexec_b32 s14, s12
+    v_mov_b32 v2, 2
+    s_and_not1_b32 exec_lo, s14, exec_lo
+    v_add_nc_u32 v2, 4, v2
+    s_mov_b32 exec_lo, s14
+    s_clause 0x1
+    s_delay_alu instid0(VALU_DEP_1)
+    s_wait_alu 0xfffe
+    s_nop 3
+    global_store_b32 v1, v2, s[8:9]
+    s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)
+    s_endpgm
+    """
+    out = np.zeros(32, np.int32)
+    emulator.CodeObject(assemble("gfx1201", body)).launch("kernel", 1, 32, args=[out])
+    taken = (0x0F0F00FF >> np.arange(32)) & 1 == 1
+    np.testing.assert_array_equal(out, np.where(taken, 2, 5))

@@ -254,7 +254,7 @@ def test_buffer_range():
         "s_nop 0\nbuffer_load_dword v16, s[24:27], s28 offen offset:4 lds\n"
         + WAIT
         + "ds_read_b32 v68, v1 offset:516\n"
-        "buffer_store_dword v17, v16, s[24:27], 0 offen\n"
+        "buffer_store_dwordx2 v[18:19], v16, s[24:27], 0 offen\n"
         + WAIT
         + "global_load_dword v69, v1, s[4:5] offset:512\n"
         + WAIT
@@ -266,8 +266,8 @@ def test_buffer_range():
     expected = [np.where(inside, memory[np.minimum(at + d, 255)], 0) for d in range(4)]
     expected.append(np.where(LANE * 16 + 24 + 4 <= 760, memory[np.minimum(at, 255)], 0))
     stored = memory.copy()
-    for lane in np.nonzero(LANE * 16 + 4 <= 760)[0]:
-        stored[lane * 4] = rows[1][lane]
+    for lane in np.nonzero(LANE * 16 + 8 <= 760)[0]:
+        stored[lane * 4 : lane * 4 + 2] = rows[2:4, lane]
     expected.append(stored[128:192])
     assert_same(actual, np.stack(expected), "buffer range")
 

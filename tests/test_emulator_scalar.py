@@ -114,6 +114,10 @@ OPS = [
     Op("s_cselect_b32", "s_cselect_b32", S32, lambda a, b, c: (a if c else b, None)),
     Op("s_cselect_b64", "s_cselect_b64", S64, lambda a, b, c: (a if c else b, None)),
     Op("s_and_b32", "s_and_b32", S32, _nonzero(lambda a, b: a & b)),
+    Op("s_and_b64", "s_and_b64", S64, _nonzero(lambda a, b: a & b, 64)),
+    Op("s_or_b32", "s_or_b32", S32, _nonzero(lambda a, b: a | b)),
+    Op("s_xor_b32", "s_xor_b32", S32, _nonzero(lambda a, b: a ^ b)),
+    Op(NO, "s_and_not1_b32", S32, _nonzero(lambda a, b: a & ~b)),
     Op("s_or_b64", "s_or_b64", S64, _nonzero(lambda a, b: a | b, 64)),
     Op("s_xor_b64", "s_xor_b64", S64, _nonzero(lambda a, b: a ^ b, 64)),
     Op("s_andn2_b64", "s_and_not1_b64", S64, _nonzero(lambda a, b: a & ~b, 64)),
@@ -210,6 +214,8 @@ COMPARES = {
     "ge_i32": (lambda a, b: _signed(a) >= _signed(b), 32),
     "lt_i32": (lambda a, b: _signed(a) < _signed(b), 32),
     "le_i32": (lambda a, b: _signed(a) <= _signed(b), 32),
+    "eq_u32": (lambda a, b: a == b, 32),
+    "lg_u32": (lambda a, b: a != b, 32),
     "gt_u32": (lambda a, b: a > b, 32),
     "ge_u32": (lambda a, b: a >= b, 32),
     "lt_u32": (lambda a, b: a < b, 32),
@@ -225,6 +231,8 @@ def _lines(target: str) -> dict[str, str]:
     lines = {}
     for name, (_, bits) in COMPARES.items():
         lines[name] = f"s_cmp_{name} {registers(16, bits)}, {registers(18, bits)}"
+    for name, row in CONSTANTS.items():
+        lines[name.replace(" ", "_")] = row[0 if target == "gfx950" else 1]
     for op in OPS:
         result_bits, a_bits, b_bits = op.widths
         operands = [registers(20, result_bits), registers(16, a_bits)]
@@ -233,6 +241,25 @@ def _lines(target: str) -> dict[str, str]:
         if mnemonic := getattr(op, target):
             lines[mnemonic] = f"{mnemonic} {', '.join(operands)}"
     return lines
+
+
+# With a constant in the instruction, on s20, which begins as 0: (gfx950, gfx1201, result and SCC).
+CONSTANTS = {
+    "move": ("s_movk_i32 s20, 0x8001", "s_movk_i32 s20, 0x8001", 0xFFFF8001, None),
+    "add": ("s_addk_i32 s20, 0x8001", "s_addk_co_i32 s20, 0x8001", 0xFFFF8001, 0),
+    "add twice": (
+        "s_mov_b32 s20, 0x7fffffff\ns_addk_i32 s20, 2",
+        "s_mov_b32 s20, 0x7fffffff\ns_addk_co_i32 s20, 2",
+        0x80000001,
+        1,
+    ),
+    "multiply": (
+        "s_mov_b32 s20, 0x10001\ns_mulk_i32 s20, 0xfffd",
+        "s_mov_b32 s20, 0x10001\ns_mulk_i32 s20, 0xfffd",
+        -3 * 0x10001 & M32,
+        None,
+    ),
+}
 
 
 INSTRUCTIONS = {target: Instructions(target, _lines(target)) for target in ("gfx950", "gfx1201")}
@@ -259,3 +286,12 @@ def test_compare(target, compare):
     mask = (1 << bits) - 1
     for (a, b, _, _), scc in zip(rows.tolist(), sccs, strict=True):
         assert scc == function(a & mask, b & mask), (hex(a), hex(b))
+
+
+@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constant_in_the_instruction(target, name):
+    _, _, expected, expected_scc = CONSTANTS[name]
+    rows, results, sccs = INSTRUCTIONS[target].run(name.replace(" ", "_"))
+    assert (results == expected).all()
+    assert (sccs == (rows[:, 2] if expected_scc is None else expected_scc)).all()

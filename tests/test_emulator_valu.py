@@ -146,6 +146,21 @@ def test_single_precision():
         assert_same(actual, fn(*(rows[:, i] for i in range(table[name]))), name, ulp)
 
 
+def test_sums_in_place_and_constants():
+    rows = f32(np.random.default_rng(21), (GROUPS, 3, 64))
+    a, b, c = (rows[:, i] for i in range(3))
+    three = np.full_like(a, 3)
+    expected = {
+        "v_mov_b32 v64, v18\nv_fmac_f32 v64, v16, v17": fma(a, b, c),
+        "v_fmamk_f32 v64, v16, 0x40400000, v17": fma(a, three, b),
+        "v_fmaak_f32 v64, v16, v17, 0x40400000": fma(a, b, three),
+    }
+    kernels = {f"k{i}": asm.Kernel(text, 3) for i, text in enumerate(expected)}
+    code = asm.assemble(kernels)
+    for i, (text, value) in enumerate(expected.items()):
+        assert_same(asm.run(code, f"k{i}", kernels[f"k{i}"], rows)[:, 0], value, text)
+
+
 def test_integers():
     rows = u32(np.random.default_rng(2), (GROUPS, 3, 64))
     table = {name: operand_count(fn, name) for name, fn in INTEGER.items()}

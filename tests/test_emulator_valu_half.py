@@ -111,3 +111,10 @@ def test_round_toward_zero_pair():
         too_far = (np.abs(near.astype(np.float64)) > np.abs(x.astype(np.float64))) & ~np.isnan(x)
         expected = np.where(too_far, np.nextafter(near, np.float16(0)), near).astype(np.float16)
         assert_same(half_of(actual, i == 1), expected, "v_cvt_pkrtz_f16_f32")
+
+
+def test_single_precision_of_a_half():
+    rows = f16_pairs(np.random.default_rng(22), (GROUPS, 1, 64))
+    kernel = asm.Kernel("v_cvt_f32_f16 v64, v16", 1)
+    actual = asm.run(asm.assemble({"k": kernel}), "k", kernel, rows)[:, 0]
+    assert_same(actual, half_of(rows[:, 0]).astype(F32), "v_cvt_f32_f16")

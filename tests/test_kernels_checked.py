@@ -9,7 +9,13 @@ from cases import DENSE, HEAD_DIMS, KERNEL_TARGETS, Case
 
 from jax_fa import _native, emulator, flash_attention
 
-SCHEDULES: tuple[emulator.Schedule, ...] = ("round_robin", "run_to_barrier", "reverse")
+# Schedule and seed.
+ORDERS: list[tuple[emulator.Schedule, int]] = [
+    ("round_robin", 0),
+    ("run_to_barrier", 0),
+    ("reverse", 0),
+    *(("random", seed) for seed in range(8)),
+]
 CAP = {"logits_soft_cap": 20.0}
 SMALL = tuple(
     Case(f"H = {h}{' capped' if cap else ''}", t=70, s=200, h=h, options={"causal": True, **cap})
@@ -23,10 +29,8 @@ LARGE = (*SMALL, *DENSE, *HEAD_DIMS, Case("long", t=600, s=700, h=128), Case("wi
 def _run(case: Case, target: str, dtype: str) -> set[str]:
     """Runs a case in every order; gives the kernels that it launched."""
     operands = case.operands(dtype)
-    orders = [(schedule, 0) for schedule in SCHEDULES]
-    orders += [("random", seed) for seed in range(8)]
     bits, kernels = set(), set()
-    for schedule, seed in orders:
+    for schedule, seed in ORDERS:
         with (
             emulator.configure(schedule=schedule, seed=seed, checks="collect"),
             emulator.record() as launches,
