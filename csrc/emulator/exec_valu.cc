@@ -5,7 +5,7 @@
 // of the part of the register that was asked for, in the lanes that are on.
 #include <cfenv>
 
-#include "emulator/valu.h"
+#include "emulator/valu_general.h"
 
 // The helpers of the SIMD families, in a copy of their own: this file exists once.
 #define JAX_FA_SIMD general
@@ -87,8 +87,6 @@ int DppSource(uint32_t ctrl, int lane, int lanes) {
 
 namespace {
 
-using Row = uint32_t[kLaneStride];
-
 // Replaces the rows of source 0 by what DPP reads, and takes lanes out of `lanes` that it turns
 // off.
 void ApplyDpp(const Wave& wave, const Instruction& instruction, Row* rows, int dwords,
@@ -128,56 +126,6 @@ uint32_t SelectSdwa(uint32_t value, uint32_t select, bool sign_extend) {
     return sign_extend ? static_cast<uint32_t>(static_cast<int16_t>(word)) : word;
   }
   return value;
-}
-
-// Where the sign of a float of this type lies: dword and bit mask. 0: no float.
-uint32_t SignMask(LaneType type) {
-  if (type == LaneType::kF16) return 0x8000;
-  return type == LaneType::kF32 || type == LaneType::kF64 || type == LaneType::kB32 ? 0x80000000u
-                                                                                    : 0;
-}
-
-void FlushRows(LaneType type, uint32_t* low, uint32_t* high, int lanes) {
-  for (int l = 0; l < lanes; ++l) {
-    if (type == LaneType::kF32 && (low[l] & 0x7f800000u) == 0) low[l] &= 0x80000000u;
-    if (type == LaneType::kF16 && (low[l] & 0x7c00u) == 0) low[l] &= 0x8000u;
-    if (type == LaneType::kF64 && (high[l] & 0x7ff00000u) == 0) {
-      low[l] = 0;
-      high[l] &= 0x80000000u;
-    }
-  }
-}
-
-int DenormMode(const Wave& wave, LaneType type) {
-  return type == LaneType::kF32 ? wave.denorm_f32 : IsFloat(type) ? wave.denorm_f64 : 3;
-}
-
-double OutputScale(int omod) { return omod == 1 ? 2.0 : omod == 2 ? 4.0 : omod == 3 ? 0.5 : 1.0; }
-
-// Output multiplier and clamp of a float result.
-void FinishFloat(const Wave& wave, const Modifiers& mod, LaneType type, uint32_t* low,
-                 uint32_t* high) {
-  const double scale = OutputScale(mod.omod);
-  for (int l = 0; l < wave.lanes; ++l) {
-    double value = type == LaneType::kF32   ? AsFloat(low[l])
-                   : type == LaneType::kF16 ? ToFloat(Half{static_cast<uint16_t>(low[l])})
-                                            : AsDouble(low[l] | (uint64_t{high[l]} << 32));
-    value *= scale;
-    if (mod.clamp) {
-      if (value != value) {
-        if (wave.dx10_clamp) value = 0;
-      } else {
-        value = value <= 0 ? 0 : value > 1 ? 1 : value;
-      }
-    }
-    if (type == LaneType::kF32) {
-      low[l] = ToDword(static_cast<float>(value));
-    } else if (type == LaneType::kF16) {
-      low[l] = ToHalf(static_cast<float>(value)).bits;
-    } else {
-      StoreLane(low + l, high + l, value);
-    }
-  }
 }
 
 // The host's rounding direction while it lives.
@@ -326,109 +274,6 @@ void ExecValuGeneral(Wave& wave, const Instruction& instruction, const ValuOp& o
     wave.WriteMask(instruction.sdst.index, mask);
     if ((instruction.opcode->flags & kWritesExec) != 0) wave.exec = mask;
   }
-}
-
-void ExecPackedGeneral(Wave& wave, const Instruction& instruction, const ValuOp& op) {
-  const Modifiers& mod = instruction.mod;
-  const bool dwords = !Is16Bit(op.result);
-  const int count = op.sources[2] != LaneType::kNone ? 3 : op.sources[1] != LaneType::kNone ? 2 : 1;
-  if (op.result == LaneType::kF16 ? wave.round_f64 != 0
-                                  : IsFloat(op.result) && wave.round_f32 != 0) {
-    Fail(wave, instruction, "packed arithmetic under a rounding mode other than nearest even");
-  }
-  alignas(64) Row result[2];
-  for (int half = 0; half < 2; ++half) {
-    alignas(64) Row source[3];
-    const uint32_t* in[8] = {};
-    for (int i = 0; i < count; ++i) {
-      const LaneType type = op.sources[static_cast<size_t>(i)];
-      const bool accumulator = op.accumulates && i == count - 1;
-      const Operand& operand =
-          accumulator ? instruction.dst : instruction.src[static_cast<size_t>(i)];
-      const uint32_t select = accumulator ? static_cast<uint32_t>(half)
-                                          : ((half == 0 ? mod.op_sel : mod.op_sel_hi) >> i) & 1u;
-      uint32_t* row = source[i];
-      in[2 * i] = in[2 * i + 1] = row;
-      if (dwords && operand.kind != OperandKind::kVgpr && operand.kind != OperandKind::kSgpr &&
-          select != 0) {
-        Fail(wave, instruction, "the upper half of a constant in packed single precision");
-      }
-      const uint32_t* from = SourceRow(wave, operand, dwords ? static_cast<int>(select) : 0, row);
-      const uint32_t shift = dwords ? 0 : 16 * select;
-      const uint32_t mask = dwords ? ~0u : 0xffffu;
-      const uint32_t sign = ((half == 0 ? mod.neg : mod.abs) >> i) & 1u ? SignMask(type) : 0;
-      if (!accumulator && (((half == 0 ? mod.neg : mod.abs) >> i) & 1u) != 0 && sign == 0) {
-        Fail(wave, instruction, "neg on an integer operand");
-      }
-      for (int l = 0; l < wave.lanes; ++l) row[l] = ((from[l] >> shift) & mask) ^ sign;
-      if (!op.ignores_mode && (DenormMode(wave, type) & 1) == 0) {
-        FlushRows(type, row, row, wave.lanes);
-      }
-    }
-    uint32_t* const out[3] = {result[half], result[half], nullptr};
-    const bool saturate = mod.clamp && !IsFloat(op.result);
-    if (saturate && op.clamped == nullptr) {
-      Fail(wave, instruction, "clamp on an operation that has none");
-    }
-    (saturate ? op.clamped : op.rows)(out, in, wave.lanes);
-    if (IsFloat(op.result)) {
-      if (mod.clamp) FinishFloat(wave, mod, op.result, result[half], result[half]);
-      if (!op.ignores_mode && (DenormMode(wave, op.result) & 2) == 0) {
-        FlushRows(op.result, result[half], result[half], wave.lanes);
-      }
-    }
-  }
-  uint32_t* const low = wave.Row(instruction.dst.index);
-  if (dwords) {
-    BlendRow(low, result[0], wave.exec);
-    BlendRow(low + kLaneStride, result[1], wave.exec);
-  } else {
-    for (int l = 0; l < wave.lanes; ++l) {
-      result[0][l] = (result[0][l] & 0xffffu) | (result[1][l] << 16);
-    }
-    BlendRow(low, result[0], wave.exec);
-  }
-}
-
-void ExecMix(Wave& wave, const Instruction& instruction, const ValuOp& op, MixResult kind) {
-  const Modifiers& mod = instruction.mod;
-  if (wave.round_f32 != 0 || wave.round_f64 != 0) {
-    Fail(wave, instruction, "mixed precision under a rounding mode other than nearest even");
-  }
-  alignas(64) Row source[3];
-  const uint32_t* in[8] = {};
-  for (int i = 0; i < 3; ++i) {
-    uint32_t* row = source[i];
-    in[2 * i] = in[2 * i + 1] = row;
-    const uint32_t* from = SourceRow(wave, instruction.src[static_cast<size_t>(i)], 0, row);
-    const bool is_half = ((mod.op_sel_hi >> i) & 1) != 0;
-    const uint32_t shift = ((mod.op_sel >> i) & 1) != 0 ? 16 : 0;
-    const bool abs = ((mod.abs >> i) & 1) != 0;
-    const uint32_t sign = ((mod.neg >> i) & 1) != 0 ? 0x80000000u : 0;
-    const bool flush = ((is_half ? wave.denorm_f64 : wave.denorm_f32) & 1) == 0;
-    for (int l = 0; l < wave.lanes; ++l) {
-      uint32_t value = is_half ? (from[l] >> shift) & 0xffffu : from[l];
-      if (flush) FlushRows(is_half ? LaneType::kF16 : LaneType::kF32, &value, &value, 1);
-      if (is_half) value = AsBits(ToFloat(Half{static_cast<uint16_t>(value)}));
-      row[l] = (abs ? value & 0x7fffffffu : value) ^ sign;
-    }
-  }
-  alignas(64) Row result;
-  uint32_t* const out[3] = {result, result, nullptr};
-  op.rows(out, in, wave.lanes);
-  uint32_t* const low = wave.Row(instruction.dst.index);
-  LaneType type = LaneType::kF32;
-  if (kind != MixResult::kFloat) {
-    type = LaneType::kF16;
-    for (int l = 0; l < wave.lanes; ++l) result[l] = ToHalf(AsFloat(result[l])).bits;
-  }
-  if (mod.clamp) FinishFloat(wave, mod, type, result, result);
-  if ((DenormMode(wave, type) & 2) == 0) FlushRows(type, result, result, wave.lanes);
-  for (int l = 0; kind != MixResult::kFloat && l < wave.lanes; ++l) {
-    result[l] = kind == MixResult::kLowHalf ? (low[l] & 0xffff0000u) | result[l]
-                                            : (low[l] & 0xffffu) | (result[l] << 16);
-  }
-  BlendRow(low, result, wave.exec);
 }
 
 }  // namespace jax_fa::emulator
