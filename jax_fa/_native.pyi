@@ -65,6 +65,8 @@ class EmulatorCode:
         collect: bool,
         threads: int,
         max_instructions_per_wave: int,
+        timing: bool,
+        workgroups: list[int],
     ) -> dict[str, Any]: ...
 
 class EmulatorRecorder:
@@ -76,8 +78,51 @@ class EmulatorRecorder:
     def launches(self) -> list[dict[str, Any]]: ...
 
 def emulator_settings() -> dict[str, Any]:
-    """How emulated custom calls run: schedule, seed, checks, collect, threads."""
+    """How emulated custom calls run: schedule, seed, checks, collect, threads, timing, workgroups."""
 
 def set_emulator_settings(
-    schedule: str, seed: int, checks: bool, collect: bool, threads: int
+    schedule: str,
+    seed: int,
+    checks: bool,
+    collect: bool,
+    threads: int,
+    timing: bool,
+    workgroups: list[int],
 ) -> None: ...
+
+class EmulatorTrace:
+    """What some workgroups of a launch executed, to be timed under any constants.
+
+    ``place`` counts in ``groups``; a time is (index in the grid, clk, matrix clk, of it by 32x32
+    instructions, bytes missed in L1).
+    """
+
+    @property
+    def groups(self) -> list[int]: ...
+    @property
+    def simds(self) -> int:
+        """SIMDs of the unit that a workgroup runs on."""
+    @property
+    def resident(self) -> int:
+        """Workgroups that share a unit."""
+    def time(
+        self, place: int, resident: int, constants: dict[str, float]
+    ) -> tuple[int, float, float, float, float]: ...
+    def slices(
+        self, place: int, constants: dict[str, float]
+    ) -> list[tuple[int, str, float, float, int]]:
+        """(wave, kind, begin clk, end clk, instructions) of one workgroup alone on its unit."""
+
+def timing_constants(target: str) -> list[tuple[str, float, str, str, str]]:
+    """(name, value, unit, confidence, source) of each constant of the timing model."""
+
+def time_grid(
+    target: str,
+    simds: int,
+    resident: int,
+    groups: list[tuple[int, float, float, float, float]],
+    die_bytes: float,
+    memory_bytes: float,
+    constants: dict[str, float],
+) -> dict[str, float]:
+    """Modelled time of a launch from the times of all of its workgroups, in order of index."""

@@ -88,11 +88,16 @@ class Launch:
         each of the two.
       bytes: ``{"global": {"read", "written"}, "lds": {...}, "operands": {name: {...}}}``, as
         requested by the lanes.
-      bank_conflicts: LDS cycles lost to bank conflicts.
+      bank_conflicts: passes over the LDS banks beyond the least that the accesses need.
       findings: what the checks found, under ``checks="collect"``.
       wave_instructions: executed wave instructions.
       seconds: time the emulation took, of launches seen by ``record``.
-      cycles, matrix_busy, useful_busy: modelled; None without ``timing``.
+      cycles: modelled clocks of the launch on the whole chip; None without ``timing`` and when only
+        some workgroups ran.
+      matrix_busy: modelled share of that time in which the chip's matrix cores execute.
+      useful_busy: modelled share in which they would for ``useful_flops`` alone; None without.
+      trace: what the workgroups executed that were asked for with ``workgroups``, for the timing
+        model; None without ``timing``.
     """
 
     target: str
@@ -108,6 +113,22 @@ class Launch:
     cycles: float | None = None
     matrix_busy: float | None = None
     useful_busy: float | None = None
+    trace: Any = dataclasses.field(default=None, repr=False)
+
+
+def _to_launch(
+    fields: Mapping[str, Any], useful_flops: float | None = None, **others: Any
+) -> Launch:
+    """The native result as a Launch."""
+    known = {**fields, **others}
+    time = known.pop("time")
+    if time is not None:
+        simd_clk = time["simds"] * time["clk"]
+        known["cycles"] = time["clk"]
+        known["matrix_busy"] = time["matrix_clk"] / simd_clk
+        if useful_flops is not None:
+            known["useful_busy"] = useful_flops / time["flops_per_clk"] / simd_clk
+    return Launch(**known)
 
 
 class CodeObject:
@@ -155,6 +176,7 @@ class CodeObject:
         useful_flops: float | None = None,
         threads: int | None = None,
         max_instructions_per_wave: int = _MAX_INSTRUCTIONS_PER_WAVE,
+        workgroups: Sequence[int] | None = None,
     ) -> Launch:
         """Runs a kernel to its end. The result does not depend on ``threads``.
 
@@ -175,21 +197,20 @@ class CodeObject:
           seed: where "random" starts from.
           checks: True raises at the first finding, "collect" lists them in the result, False looks
             for none.
-          timing: not available yet.
+          timing: model the time that the launch would take on the chip.
           useful_flops: floating-point operations that the case needs, for ``useful_busy``.
           threads: host threads; None is one per core.
           max_instructions_per_wave: stops endless loops. An interrupt (Ctrl-C) stops any launch.
+          workgroups: run only these, by their linear index in the grid (x fastest): the results of
+            the others are missing. For timing a large grid by samples.
 
         Raises:
           EmulatorError: a finding, an access outside the arrays, an unknown instruction, a wrong
             launch; says kernel, wave, lane, program counter and instruction.
           TypeError, ValueError: an argument that cannot be passed.
         """
-        if timing or useful_flops is not None:
-            raise NotImplementedError(
-                "timing=True and useful_flops= need the timing model, which this version does not "
-                "have; launch without them"
-            )
+        if useful_flops is not None and not timing:
+            raise ValueError("useful_flops is for the timing model: pass timing=True too")
         described = self._kernels.get(kernel)
         if described is None:
             raise EmulatorError(
@@ -222,8 +243,11 @@ class CodeObject:
             max_instructions_per_wave=_unsigned(
                 max_instructions_per_wave, 64, "max_instructions_per_wave"
             ),
+            timing=timing,
+            workgroups=_workgroup_list(workgroups),
         )
-        return Launch(target=self.target, kernel=kernel, grid=shape[0], block=shape[1], **result)
+        launched = {"target": self.target, "kernel": kernel, "grid": shape[0], "block": shape[1]}
+        return _to_launch(result, useful_flops, **launched)
 
 
 @contextlib.contextmanager
@@ -233,6 +257,8 @@ def configure(
     seed: int | None = None,
     checks: Checks | None = None,
     threads: int | None = None,
+    timing: bool | None = None,
+    workgroups: Sequence[int] | None = None,
 ) -> Iterator[None]:
     """Sets how emulated custom calls run while it lasts; what is None stays as it is.
 
@@ -243,6 +269,8 @@ def configure(
 
     A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
     error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
+    ``timing=True`` models the time of the launches that ``record`` yields. With ``workgroups`` only
+    these of every launch run, and the results are not to be used.
     """
     before = _native.emulator_settings()
     wanted = dict(before)
@@ -254,6 +282,10 @@ def configure(
         wanted.update(_checks(checks))
     if threads is not None:
         wanted["threads"] = _thread_count(threads)
+    if timing is not None:
+        wanted["timing"] = timing
+    if workgroups is not None:
+        wanted["workgroups"] = _workgroup_list(workgroups)
     _native.set_emulator_settings(**wanted)
     try:
         yield
@@ -268,7 +300,7 @@ class _Launches(Sequence[Launch]):
         self._recorder = recorder
 
     def _all(self) -> list[Launch]:
-        return [Launch(**fields) for fields in self._recorder.launches]
+        return [_to_launch(fields) for fields in self._recorder.launches]
 
     def __len__(self) -> int:
         return len(self._recorder.launches)
@@ -325,6 +357,17 @@ def _thread_count(threads: int | None) -> int:
     if threads < 1:
         raise ValueError(f"threads must be at least 1, or None for one per core; got {threads}")
     return threads
+
+
+def _workgroup_list(workgroups: Sequence[int] | None) -> list[int]:
+    if workgroups is None:
+        return []
+    listed = [int(index) for index in workgroups]
+    if not listed or min(listed) < 0 or len(set(listed)) != len(listed):
+        raise ValueError(
+            f"workgroups must be different indices of the grid, or None for all; got {workgroups!r}"
+        )
+    return listed
 
 
 def _address(name: str, array: Any) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -18,6 +19,7 @@
 #include "emulator/occupancy.h"
 #include "emulator/program.h"
 #include "emulator/stats.h"
+#include "emulator/timing.h"
 #include "runtime/emulator_settings.h"
 
 namespace nb = nanobind;
@@ -143,6 +145,16 @@ nb::dict ResultDict(const LaunchResult& result) {
   dict["bank_conflicts"] = result.bank_conflicts;
   dict["findings"] = result.findings;
   dict["wave_instructions"] = result.wave_instructions;
+  dict["time"] = nb::none();
+  if (result.time) {
+    nb::dict time;
+    time["clk"] = result.time->clk;
+    time["matrix_clk"] = result.time->matrix_clk;
+    time["simds"] = result.time->simds;
+    time["flops_per_clk"] = result.time->flops_per_clk;
+    dict["time"] = time;
+  }
+  dict["trace"] = result.traces ? nb::cast(result.traces) : nb::none();
   return dict;
 }
 
@@ -159,7 +171,8 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
                    const std::array<uint32_t, 3>& grid, const std::array<uint32_t, 3>& block,
                    const nb::bytes& kernarg, const std::vector<PyBuffer>& buffers,
                    uint32_t lds_bytes, const std::string& schedule, uint64_t seed, bool checks,
-                   bool collect, int threads, uint64_t max_instructions_per_wave) {
+                   bool collect, int threads, uint64_t max_instructions_per_wave, bool timing,
+                   const std::vector<uint64_t>& workgroups) {
   std::vector<Allocation> allocations;
   for (const auto& [name, address, bytes] : buffers) {
     allocations.push_back({name, reinterpret_cast<void*>(address), bytes, true, 0});
@@ -172,6 +185,8 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
   options.threads = threads;
   options.dynamic_lds_bytes = lds_bytes;
   options.max_instructions_per_wave = max_instructions_per_wave;
+  options.timing = timing;
+  options.workgroups = workgroups;
   options.interrupted = Interrupted;
   const auto* arguments = static_cast<const std::byte*>(kernarg.data());
   const std::span<const std::byte> argument_span(arguments, kernarg.size());
@@ -197,12 +212,15 @@ nb::dict SettingsDict() {
   dict["checks"] = settings.checks;
   dict["collect"] = settings.collect;
   dict["threads"] = settings.threads;
+  dict["timing"] = settings.timing;
+  dict["workgroups"] = settings.workgroups;
   return dict;
 }
 
-void SetSettings(const std::string& schedule, uint64_t seed, bool checks, bool collect,
-                 int threads) {
-  SetEmulatorSettings({ParseSchedule(schedule), seed, checks, collect, threads});
+void SetSettings(const std::string& schedule, uint64_t seed, bool checks, bool collect, int threads,
+                 bool timing, const std::vector<uint64_t>& workgroups) {
+  SetEmulatorSettings(
+      {ParseSchedule(schedule), seed, checks, collect, threads, timing, workgroups});
 }
 
 nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
@@ -222,6 +240,9 @@ nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
 }  // namespace
 }  // namespace jax_fa::emulator
 
+// timing_bindings.cc
+void BindTiming(nb::module_& module);
+
 void BindEmulator(nb::module_& module) {
   using namespace jax_fa::emulator;
   nb::exception<EmulatorError>(module, "EmulatorError", PyExc_RuntimeError);
@@ -239,12 +260,13 @@ void BindEmulator(nb::module_& module) {
       .def("occupancy", &OccupancyDict, "kernel"_a, "lanes"_a, "lds_bytes"_a)
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
            "lds_bytes"_a, "schedule"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
-           "max_instructions_per_wave"_a);
+           "max_instructions_per_wave"_a, "timing"_a, "workgroups"_a);
   nb::class_<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")
       .def(nb::init<>())
       .def("stop", &jax_fa::EmulatorRecorder::Stop)
       .def_prop_ro("launches", &RecordedLaunches);
   module.def("emulator_settings", &SettingsDict);
   module.def("set_emulator_settings", &SetSettings, "schedule"_a, "seed"_a, "checks"_a, "collect"_a,
-             "threads"_a);
+             "threads"_a, "timing"_a, "workgroups"_a);
+  BindTiming(module);
 }

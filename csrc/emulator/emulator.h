@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -59,7 +60,19 @@ struct LaunchOptions {
   int threads = 0;       // 0: one per core
   uint32_t dynamic_lds_bytes = 0;
   uint64_t max_instructions_per_wave = 100'000'000;
-  bool (*interrupted)() = nullptr;  // polled now and then; true stops the launch
+  // Models the time of the launch; keeps the traces when it runs only some workgroups.
+  bool timing = false;
+  std::vector<uint64_t> workgroups;  // linear indices of those to run; empty: all
+  bool (*interrupted)() = nullptr;   // polled now and then; true stops the launch
+};
+
+class TraceSet;  // timing.h
+
+// Modelled, of a launch that ran all of its workgroups.
+struct LaunchTime {
+  double clk = 0, matrix_clk = 0;
+  uint32_t simds = 0;        // of the chip
+  double flops_per_clk = 0;  // dense 16-bit, of one SIMD
 };
 
 struct LaunchResult {
@@ -74,6 +87,8 @@ struct LaunchResult {
   uint64_t bank_conflicts = 0;
   std::vector<std::string> findings;
   uint64_t wave_instructions = 0;
+  std::optional<LaunchTime> time;
+  std::shared_ptr<TraceSet> traces;
 };
 
 // Throws EmulatorError. Results do not depend on `threads`.

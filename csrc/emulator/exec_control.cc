@@ -45,12 +45,8 @@ void Trap(Wave& wave, const Instruction& instruction) {
   Fail(wave, instruction, "the kernel traps");
 }
 
-// gfx950: vmcnt in bits [3:0] and [15:14], expcnt in [6:4], lgkmcnt in [11:8]. LDS and scalar
-// memory share lgkmcnt.
 void WaitGfx950(Wave& wave, const Instruction& instruction) {
-  const u32 bits = static_cast<u32>(instruction.simm16);
-  const u32 vmcnt = (bits & 15) | ((bits >> 10) & 0x30);
-  const u32 lgkmcnt = (bits >> 8) & 15;
+  const auto [vmcnt, lgkmcnt] = Gfx950WaitCounts(static_cast<u32>(instruction.simm16));
   if (vmcnt != 63) {
     WaitFor(wave, CounterBit(Counter::kLoad) | CounterBit(Counter::kStore), vmcnt);
   }

@@ -9,7 +9,7 @@
 namespace jax_fa::emulator {
 namespace {
 
-// Addresses of the lanes that are on, checked.
+// Addresses of the lanes that are on, checked; their bank conflicts are counted.
 void LaneAddresses(Wave& wave, const Instruction& instruction, uint32_t offset, uint32_t bytes,
                    uint32_t* addresses) {
   const uint32_t* base = wave.Row(instruction.src[0].index);
@@ -28,6 +28,8 @@ void LaneAddresses(Wave& wave, const Instruction& instruction, uint32_t offset, 
              " bytes) is outside the workgroup's " + std::to_string(limit) + " bytes",
          lane);
   }
+  wave.group->bank_conflicts += wave.group->banks.Count(
+      instruction.opcode->op_class == OpClass::kLdsWrite, bytes, wave.exec, addresses);
 }
 
 template <Transfer kTransfer>

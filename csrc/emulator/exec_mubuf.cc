@@ -3,39 +3,25 @@
 // Address = base + voffset + soffset + inst_offset. An access is out of range when
 // voffset + inst_offset + soffset + size > num_records: loads and LDS-DMA then deliver 0, stores
 // and atomics do nothing. Structured and swizzled buffers are not known here and stop the run.
+#include "emulator/lane_addresses.h"
 #include "emulator/lds_dma.h"
 #include "emulator/memory.h"
 
 namespace jax_fa::emulator {
 namespace {
 
-class Buffer {
+// The addresses of the lanes, on a resource that is known here.
+class Buffer : public BufferAddresses {
  public:
-  Buffer(Wave& wave, const Instruction& instruction) {
-    const Operand& resource = instruction.src[2];
-    uint32_t words[4];
-    for (uint32_t i = 0; i < 4; ++i) words[i] = wave.ReadSgpr(resource.index + i);
-    base_ = words[0] | (uint64_t{words[1] & 0xffffu} << 32);
-    records_ = words[2];
-    const uint32_t stride = (words[1] >> 16) & 0x3fffu;
+  Buffer(Wave& wave, const Instruction& instruction) : BufferAddresses(wave, instruction) {
     if (instruction.mem.idxen) Fail(wave, instruction, "a structured buffer access (idxen)");
+    const uint32_t stride = (word(1) >> 16) & 0x3fffu;
     if (stride != 0) {
       Fail(wave, instruction, "a buffer resource with stride " + std::to_string(stride));
     }
-    if ((words[1] >> 31) != 0) Fail(wave, instruction, "a swizzled buffer resource");
-    if (((words[3] >> 23) & 1) != 0)
-      Fail(wave, instruction, "a buffer resource that adds the lane");
-    scalar_ = static_cast<uint64_t>(instruction.mem.offset) +
-              (ReadScalarSource(wave, instruction.mem.soffset) & 0xffffffffu);
-    if (instruction.mem.offen) offsets_ = wave.Row(instruction.src[0].index);
+    if ((word(1) >> 31) != 0) Fail(wave, instruction, "a swizzled buffer resource");
+    if (((word(3) >> 23) & 1) != 0) Fail(wave, instruction, "a buffer resource that adds the lane");
   }
-  uint64_t Offset(int lane) const { return scalar_ + (offsets_ ? offsets_[lane] : 0); }
-  bool InRange(uint64_t offset, uint32_t bytes) const { return offset + bytes <= records_; }
-  uint64_t base() const { return base_; }
-
- private:
-  uint64_t base_ = 0, records_ = 0, scalar_ = 0;
-  const uint32_t* offsets_ = nullptr;
 };
 
 template <Transfer kTransfer>

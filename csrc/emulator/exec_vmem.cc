@@ -5,42 +5,12 @@
 #include <atomic>
 
 #include "emulator/check.h"
+#include "emulator/lane_addresses.h"
 #include "emulator/lds_dma.h"
 #include "emulator/memory.h"
 
 namespace jax_fa::emulator {
 namespace {
-
-enum class Space : uint8_t { kFlat, kGlobal, kScratch };
-
-// Per-lane addresses of one instruction: row pointers and a scalar part.
-class Addresses {
- public:
-  Addresses(const Wave& wave, const Instruction& instruction, Space space) {
-    const Operand& address = instruction.src[0];
-    const Operand& base = instruction.src[2];
-    scalar_ = static_cast<uint64_t>(int64_t{instruction.mem.offset});
-    if (space == Space::kScratch) {
-      if (base.kind != OperandKind::kNone) scalar_ += ReadScalarSource(wave, base) & 0xffffffffu;
-    } else if (base.kind != OperandKind::kNone) {
-      scalar_ += ReadScalarSource(wave, base);
-    }
-    if (address.kind == OperandKind::kNone) return;
-    low_ = wave.Row(address.index);
-    if (address.dwords == 2) high_ = low_ + kLaneStride;
-  }
-  uint64_t operator[](int lane) const {
-    uint64_t address = scalar_;
-    if (low_) address += low_[lane];
-    if (high_) address += uint64_t{high_[lane]} << 32;
-    return address;
-  }
-
- private:
-  uint64_t scalar_ = 0;
-  const uint32_t* low_ = nullptr;
-  const uint32_t* high_ = nullptr;
-};
 
 uint8_t* ScratchPointer(Wave& wave, const Instruction& instruction, uint64_t address,
                         uint32_t bytes, int lane) {
@@ -116,7 +86,7 @@ constexpr Counter AlsoCounter(Space space) {
 
 template <Space kSpace, Transfer kTransfer>
 void ExecLoad(Wave& wave, const Instruction& instruction) {
-  const Addresses addresses(wave, instruction, kSpace);
+  const FlatAddresses addresses(wave, instruction, kSpace);
   InFlight& result = Issue(wave, instruction, Counter::kLoad, AlsoCounter(kSpace));
   ToRegisters<kTransfer>(wave, instruction, &result);
   ForLanes(wave.exec, [&](int l) {
@@ -128,7 +98,7 @@ void ExecLoad(Wave& wave, const Instruction& instruction) {
 
 template <Space kSpace, Transfer kTransfer>
 void ExecStore(Wave& wave, const Instruction& instruction) {
-  const Addresses addresses(wave, instruction, kSpace);
+  const FlatAddresses addresses(wave, instruction, kSpace);
   const uint32_t* data = wave.Row(instruction.src[1].index);
   ForLanes(wave.exec, [&](int l) {
     GiveLane<kTransfer>(Target<kSpace>(wave, instruction, addresses[l], kTransfer.bytes, l), data,
@@ -140,7 +110,7 @@ void ExecStore(Wave& wave, const Instruction& instruction) {
 template <Space kSpace, Atomic kOp, class U>
 void ExecAtomic(Wave& wave, const Instruction& instruction) {
   constexpr Transfer kOne{sizeof(U)};
-  const Addresses addresses(wave, instruction, kSpace);
+  const FlatAddresses addresses(wave, instruction, kSpace);
   const bool returns = instruction.dst.kind != OperandKind::kNone;
   InFlight& result =
       Issue(wave, instruction, returns ? Counter::kLoad : Counter::kStore, AlsoCounter(kSpace));
@@ -156,7 +126,7 @@ void ExecAtomic(Wave& wave, const Instruction& instruction) {
 
 template <Transfer kTransfer>
 void ExecLoadLds(Wave& wave, const Instruction& instruction) {
-  const Addresses addresses(wave, instruction, Space::kGlobal);
+  const FlatAddresses addresses(wave, instruction, Space::kGlobal);
   LdsDma<kTransfer>(wave, instruction, [&](int l) {
     return LoadPointer(wave, instruction, addresses[l], kTransfer.bytes, l);
   });

@@ -5,12 +5,14 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "emulator/launch_context.h"
 #include "emulator/scheduler.h"
 #include "emulator/stats.h"
+#include "emulator/timing.h"
 #include "emulator/wave_setup.h"
 
 namespace jax_fa::emulator {
@@ -107,6 +109,7 @@ std::array<uint8_t, 64> DispatchPacket(const LaunchContext& launch) {
 // is reported does not depend on the threads.
 class Dispatcher {
  public:
+  // `groups` to run: all of the grid, or those that the options name.
   Dispatcher(LaunchContext* launch, uint64_t groups, uint64_t threads)
       : launch_(*launch), groups_(groups), working_(threads) {}
 
@@ -137,7 +140,17 @@ class Dispatcher {
 
   LaunchResult Finish() {
     if (first_failure_ != kNoFailure) throw EmulatorError(failure_);
-    return totals_.Result(launch_, findings_);
+    LaunchResult result = totals_.Result(launch_, findings_);
+    if (launch_.timing) {
+      const GridTime grid = launch_.timing->Grid();
+      if (launch_.options->workgroups.empty()) {
+        const Chip& chip = ChipOf(launch_.program->isa->isa);
+        result.time = {grid.clk, grid.matrix_clk, grid.simds, chip.flops_per_clk};
+      } else {
+        result.traces = launch_.timing->traces();
+      }
+    }
+    return result;
   }
 
  private:
@@ -147,11 +160,15 @@ class Dispatcher {
   void RunGroups(bool poll) {
     Worker worker(&launch_);
     for (;;) {
-      const uint64_t group = next_++;
+      const uint64_t place = next_++;
+      if (place >= groups_) break;
+      const std::vector<uint64_t>& named = launch_.options->workgroups;
+      const uint64_t group = named.empty() ? place : named[place];
       // Groups before a failed one still run: theirs would be the failure to report.
-      if (group >= std::min<uint64_t>(groups_, first_failure_)) break;
+      if (group >= first_failure_) continue;
       try {
         worker.Run(group, poll);
+        if (launch_.timing) launch_.timing->Add(worker.TakeTrace(), /*keep=*/!named.empty());
       } catch (const EmulatorError& error) {
         Keep(group, error.what());
         if (launch_.cancelled) break;
@@ -230,7 +247,16 @@ LaunchResult Launch(const CodeObject& code, const std::string& kernel_name,
   const Memory memory(all);
   launch.memory = &memory;
 
-  const uint64_t groups = uint64_t{grid[0]} * grid[1] * grid[2];
+  const uint64_t grid_groups = uint64_t{grid[0]} * grid[1] * grid[2];
+  for (const uint64_t group : options.workgroups) {
+    if (group >= grid_groups) {
+      throw EmulatorError("kernel " + kernel_name + ": the grid has no workgroup " +
+                          std::to_string(group) + ", only " + std::to_string(grid_groups));
+    }
+  }
+  const uint64_t groups = options.workgroups.empty() ? grid_groups : options.workgroups.size();
+  std::optional<LaunchTiming> timing;
+  if (options.timing) launch.timing = &timing.emplace(code, launch, grid_groups);
   const uint64_t cores = std::max(1u, std::thread::hardware_concurrency());
   const uint64_t threads =
       std::min(groups, options.threads > 0 ? static_cast<uint64_t>(options.threads) : cores);

@@ -26,6 +26,7 @@ struct LaunchContext {
   std::span<const uint8_t> kernarg;
   uint32_t lds_bytes = 0;
   VgprRows vgprs;
+  class LaunchTiming* timing = nullptr;  // null: not timed
 
   // Set by the first thread that finds a reason to stop everything (an interrupt).
   std::atomic<bool> cancelled = false;

@@ -44,6 +44,7 @@ Worker::Worker(LaunchContext* launch) : launch_(*launch) {
   const uint32_t waves = (lanes + wave_size - 1) / wave_size;
   group_.waves.resize(waves);
   group_.lds.resize(launch->lds_bytes);
+  group_.banks.Reset(wave_size);
   group_.memory = launch->memory;
   group_.regions = launch->memory->regions().data();
   group_.buffer_traffic.resize(launch->memory->regions().size());
@@ -82,6 +83,7 @@ void Worker::Reset(uint64_t group_index) {
   group_.barrier_signals = 0;
   group_.findings.clear();
   group_.finding_kinds.clear();
+  if (launch_.timing) tracer_.Begin(group_index, group_.waves.size());
   std::fill(group_.lds.begin(), group_.lds.end(), kPoison);
   std::fill(scratch_.begin(), scratch_.end(), kPoison);
   if (group_.checker) group_.checker->Begin(group_);
@@ -105,7 +107,7 @@ void Worker::Reset(uint64_t group_index) {
   }
 }
 
-template <bool kChecked>
+template <bool kChecked, bool kTraced>
 void Worker::RunWave(Wave& wave, int64_t budget) {
   const KernelCode& code = *launch_.code;
   const Instruction* const* const slots = code.slots.data();
@@ -122,6 +124,7 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
     const Instruction& instruction = *slots[slot];
     ++counts[slot];
     wave.pc += instruction.size_bytes;
+    if constexpr (kTraced) tracer_.Before(wave, instruction);
     if constexpr (kChecked) {
       const uint64_t exec = wave.exec;
       checker_.Before(wave, instruction, plans[slot]);
@@ -130,16 +133,17 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
     } else {
       instruction.exec(wave, instruction);
     }
+    if constexpr (kTraced) tracer_.After(wave, slot);
     ++executed;
   } while (executed < wave.budget);
   wave.executed += static_cast<uint64_t>(executed);
 }
 
 void Worker::Turn(Wave& wave, int64_t budget) {
-  if (group_.checker) {
-    RunWave<true>(wave, budget);
+  if (launch_.timing) {
+    group_.checker ? RunWave<true, true>(wave, budget) : RunWave<false, true>(wave, budget);
   } else {
-    RunWave<false>(wave, budget);
+    group_.checker ? RunWave<true, false>(wave, budget) : RunWave<false, false>(wave, budget);
   }
   if (++turns_ % kTurnsPerPoll == 0 || budget >= kLongTurn) Poll();
   if (wave.executed > launch_.options->max_instructions_per_wave) {

@@ -7,6 +7,7 @@
 
 #include "emulator/checker.h"
 #include "emulator/launch_context.h"
+#include "emulator/trace.h"
 #include "emulator/wave.h"
 
 namespace jax_fa::emulator {
@@ -26,12 +27,14 @@ class Worker {
   // Totals so far.
   const std::vector<uint64_t>& slot_counts() const { return slot_counts_; }
   const Workgroup& group() const { return group_; }
+  // What the last workgroup executed, of a timed launch; taken away.
+  GroupTrace TakeTrace() { return tracer_.Take(); }
   // Findings of the last workgroup, taken away.
   std::vector<std::string> TakeFindings() { return std::move(group_.findings); }
 
  private:
   void Reset(uint64_t group_index);
-  template <bool kChecked>
+  template <bool kChecked, bool kTraced>
   void RunWave(Wave& wave, int64_t budget);
   void Turn(Wave& wave, int64_t budget);
   bool RunRound(bool reversed, int64_t budget);
@@ -41,6 +44,7 @@ class Worker {
   LaunchContext& launch_;
   Workgroup group_;
   Checker checker_;
+  Tracer tracer_;
   std::vector<uint32_t> vgprs_;
   std::vector<uint8_t> scratch_;
   std::vector<uint64_t> slot_counts_;

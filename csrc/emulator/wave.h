@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "emulator/bank_conflicts.h"
 #include "emulator/instruction.h"
 
 namespace jax_fa::emulator {
@@ -146,6 +147,7 @@ struct Workgroup {
   uint32_t last_region = 0;             // where the last access went: the next one tries it first
   std::vector<Traffic> buffer_traffic;  // by region, this worker's share
   Traffic lds_traffic;                  // counted by the LDS and LDS-DMA families
+  BankConflicts banks;
   uint64_t bank_conflicts = 0;
   uint32_t scratch_bytes = 0;  // per lane
   uint64_t code_base = 0;      // address of the loaded code object; its text is at code_base + pc

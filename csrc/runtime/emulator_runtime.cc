@@ -79,6 +79,8 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   options.checks = settings.checks;
   options.collect = settings.collect;
   options.threads = settings.threads;
+  options.timing = settings.timing;
+  options.workgroups = settings.workgroups;
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
 
   RecordedLaunch record;

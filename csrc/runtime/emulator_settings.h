@@ -16,9 +16,11 @@ namespace jax_fa {
 struct EmulatorSettings {
   emulator::Schedule schedule = emulator::Schedule::kRoundRobin;
   uint64_t seed = 0;
-  bool checks = false;   // costs time: tests switch it on
-  bool collect = false;  // findings are recorded instead of raised
-  int threads = 0;       // 0: one per core
+  bool checks = false;               // costs time: tests switch it on
+  bool collect = false;              // findings are recorded instead of raised
+  int threads = 0;                   // 0: one per core
+  bool timing = false;               // the time of launches is modelled
+  std::vector<uint64_t> workgroups;  // of every launch only these run; empty: all
 };
 
 EmulatorSettings GetEmulatorSettings();
