@@ -16,30 +16,10 @@
 
 #include "emulator/program.h"
 #include "emulator/timing_constants.h"
-#include "emulator/timing_instruction.h"
+#include "emulator/timing_slices.h"
 #include "emulator/trace.h"
 
 namespace jax_fa::emulator {
-
-// What a wave spends its time in, a run of like instructions with what they waited for.
-enum class SliceKind : uint8_t {
-  kMatrix,
-  kVector,
-  kTrans,
-  kScalar,
-  kLds,
-  kMemory,
-  kWait,
-  kBarrier
-};
-const char* SliceName(SliceKind kind);
-
-struct Slice {
-  uint32_t group = 0, wave = 0;  // among the resident ones
-  SliceKind kind = SliceKind::kWait;
-  double begin_clk = 0, end_clk = 0;
-  uint32_t instructions = 0;
-};
 
 struct UnitTime {
   double clk = 0;              // from dispatch to the end of the last wave
