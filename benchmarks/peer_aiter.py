@@ -1,4 +1,4 @@
-"""AITER's v3 forward kernels for gfx950, from a folder of its code objects (hsa/gfx950/fmha_v3_fwd).
+"""AITER's v3 forward kernels for gfx950, from its folder hsa/gfx950/fmha_v3_fwd.
 
 They are foreign and not part of this repository. The arguments are those of its launcher,
 csrc/cpp_itfs/mha_fwd.cu.
@@ -15,7 +15,7 @@ import numpy as np
 from jax_fa import emulator
 
 TARGET = "gfx950"
-BLOCK_Q, THREADS = 256, 512
+HEAD_DIM, BLOCK_Q, THREADS = 128, 256, 512
 _SLOT = 16  # bytes of each argument
 
 
@@ -49,7 +49,7 @@ def launch(
     q, k = ((x.strides[1], x.strides[2], x.strides[0]) for x in (query, key))
     words = [
         *(x.ctypes.data for x in (out, query, key, value, lse)),
-        np.float32(h**-0.5),
+        h**-0.5,
         *(t, q[0], BLOCK_Q * q[0], q[1], q[2]),
         *(n // key.shape[2], *k),
         5 if not causal or (n % 8 == 0 and t <= 16384) else 3,  # tuning option
@@ -61,8 +61,7 @@ def launch(
         *(0, 0),
     ]
     kernarg = b"".join(
-        (struct.pack("<f", word) if isinstance(word, np.float32) else struct.pack("<Q", word))
-        .ljust(_SLOT, b"\0")
+        struct.pack("<f" if isinstance(word, float) else "<Q", word).ljust(_SLOT, b"\0")
         for word in words
     )
     launched = code.launch(

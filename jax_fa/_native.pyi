@@ -78,7 +78,7 @@ class EmulatorRecorder:
     def launches(self) -> list[dict[str, Any]]: ...
 
 def emulator_settings() -> dict[str, Any]:
-    """How emulated custom calls run: schedule, seed, checks, collect, threads, timing, workgroups."""
+    """How emulated custom calls run: the arguments of ``set_emulator_settings``."""
 
 def set_emulator_settings(
     schedule: str,
@@ -103,8 +103,10 @@ class EmulatorTrace:
     def simds(self) -> int:
         """SIMDs of the unit that a workgroup runs on."""
     @property
-    def resident(self) -> int:
-        """Workgroups that share a unit."""
+    def fits(self) -> int:
+        """Workgroups that a unit holds."""
+    @property
+    def target(self) -> str: ...
     def time(
         self, place: int, resident: int, constants: dict[str, float]
     ) -> tuple[int, float, float, float, float]: ...
@@ -115,6 +117,9 @@ class EmulatorTrace:
 
 def timing_constants(target: str) -> list[tuple[str, float, str, str, str]]:
     """(name, value, unit, confidence, source) of each constant of the timing model."""
+
+def chip_simds(target: str) -> int:
+    """SIMDs of the chip that the model stands for."""
 
 def time_grid(
     target: str,

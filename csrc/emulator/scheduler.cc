@@ -83,7 +83,7 @@ void Worker::Reset(uint64_t group_index) {
   group_.barrier_signals = 0;
   group_.findings.clear();
   group_.finding_kinds.clear();
-  if (launch_.timing) tracer_.Begin(group_index, group_.waves.size());
+  if (launch_.timing) tracer_.Begin(launch_, group_, group_index);
   std::fill(group_.lds.begin(), group_.lds.end(), kPoison);
   std::fill(scratch_.begin(), scratch_.end(), kPoison);
   if (group_.checker) group_.checker->Begin(group_);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "emulator/launch_context.h"
@@ -27,6 +28,7 @@ class TraceSet {
   // Workgroups that share a unit.
   uint32_t resident() const { return resident_; }
   Isa isa() const { return code_.program().isa->isa; }
+  const std::string& target() const { return code_.target(); }
 
   // Workgroup `place` of groups(), `resident` like it at a time on one unit.
   GroupTime Time(size_t place, uint32_t resident, const TimingConstants& constants) const;

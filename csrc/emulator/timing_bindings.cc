@@ -75,6 +75,7 @@ nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
   dict["clk"] = time.clk;
   dict["dispatch_clk"] = time.dispatch_clk;
   dict["l2_clk"] = time.l2_clk;
+  dict["fabric_clk"] = time.fabric_clk;
   dict["memory_clk"] = time.memory_clk;
   dict["matrix_clk"] = time.matrix_clk;
   dict["clock_hz"] = time.clock_hz;
@@ -97,10 +98,15 @@ void BindTiming(nb::module_& module) {
                      return groups;
                    })
       .def_prop_ro("simds", [](const TraceSet& traces) { return traces.occupancy().simds; })
-      .def_prop_ro("resident", &TraceSet::resident)
+      .def_prop_ro("fits",
+                   [](const TraceSet& traces) { return traces.occupancy().workgroups_per_unit; })
+      .def_prop_ro("target", [](const TraceSet& traces) { return traces.target(); })
       .def("time", &TimeOne, "place"_a, "resident"_a, "constants"_a)
       .def("slices", &SlicesOf, "place"_a, "constants"_a);
   module.def("timing_constants", &Constants, "target"_a);
+  module.def(
+      "chip_simds", [](const std::string& target) { return ChipOf(IsaNamed(target)).simds; },
+      "target"_a);
   module.def("time_grid", &Grid, "target"_a, "simds"_a, "resident"_a, "groups"_a, "die_bytes"_a,
              "memory_bytes"_a, "constants"_a);
 }

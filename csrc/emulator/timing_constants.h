@@ -54,6 +54,7 @@ enum class Constant : uint8_t {
   // Grid.
   kGroupStart,  // dispatch to first instruction
   kDieRate,     // bytes per clk of one die's L2
+  kFabricRate,  // bytes per second to all L2s, from the last-level cache
   kMemoryRate,  // bytes per second
   // Clock and what a matrix stream reaches of it, by result size.
   kClockShort,

@@ -55,46 +55,31 @@ GridTime TimeGrid(Isa isa, uint32_t simds, uint32_t resident, std::span<const Gr
     time.dispatch_clk = std::max(time.dispatch_clk, clk);
     time.l2_clk = std::max(time.l2_clk, missed_bytes[die] / constants[C::kDieRate]);
   }
-  const double memory_rate = constants[C::kMemoryRate] / time.clock_hz;
-  time.memory_clk = traffic.memory_bytes / memory_rate;
-  time.clk = std::max({time.dispatch_clk, time.l2_clk, time.memory_clk});
+  time.fabric_clk = traffic.die_bytes / constants[C::kFabricRate] * time.clock_hz;
+  time.memory_clk = traffic.memory_bytes / constants[C::kMemoryRate] * time.clock_hz;
+  time.clk = std::max({time.dispatch_clk, time.l2_clk, time.fabric_clk, time.memory_clk});
   time.simds = chip.simds;
   return time;
 }
 
-TouchedLines::TouchedLines(const Memory& memory, uint32_t dies) : dies_(dies) {
-  uint64_t bits = 0;
-  for (const Region& region : memory.regions()) {
-    const uint64_t first = region.begin / kLineBytes;
-    const uint64_t lines = (region.end + kLineBytes - 1) / kLineBytes - first;
-    runs_.push_back({static_cast<uint32_t>(first), lines, bits});
-    bits += lines;
-  }
-  words_ = (bits + 63) / 64;
+TouchedLines::TouchedLines(const Memory& memory, uint32_t dies)
+    : dies_(dies), lines_(LineNumbers(memory, Workgroup()).count()), words_((lines_ + 63) / 64) {
   bits_.resize(words_ * dies);
 }
 
 void TouchedLines::Add(const GroupTrace& trace) {
   uint64_t* const die = bits_.data() + trace.group % dies_ * words_;
-  size_t last = 0;
-  const auto mark = [&](uint32_t line) {
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      const Run& run = runs_[(last + i) % runs_.size()];
-      const uint32_t place = line - run.first_line;
-      if (place >= run.lines) continue;
-      last = (last + i) % runs_.size();
-      const uint64_t bit = run.first_bit + place;
-      const uint64_t mask = uint64_t{1} << (bit % 64);
-      const std::atomic_ref<uint64_t> word(die[bit / 64]);
-      if ((word.load(std::memory_order_relaxed) & mask) == 0) {
-        word.fetch_or(mask, std::memory_order_relaxed);
-      }
-      return;
-    }
-  };
   for (const WaveTrace& wave : trace.waves) {
     for (size_t i = 0; i < wave.lines.size(); i += 1 + wave.lines[i]) {
-      for (uint32_t l = 1; l <= wave.lines[i]; ++l) mark(wave.lines[i + l]);
+      for (uint32_t l = 1; l <= wave.lines[i]; ++l) {
+        const uint32_t line = wave.lines[i + l];
+        if (line >= lines_) continue;  // private memory
+        const uint64_t mask = uint64_t{1} << (line % 64);
+        const std::atomic_ref<uint64_t> word(die[line / 64]);
+        if ((word.load(std::memory_order_relaxed) & mask) == 0) {
+          word.fetch_or(mask, std::memory_order_relaxed);
+        }
+      }
     }
   }
 }

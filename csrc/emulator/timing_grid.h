@@ -28,8 +28,8 @@ struct GridTraffic {
 };
 
 struct GridTime {
-  double clk = 0;  // of the launch: the largest of the three
-  double dispatch_clk = 0, l2_clk = 0, memory_clk = 0;
+  double clk = 0;  // of the launch: the largest of these
+  double dispatch_clk = 0, l2_clk = 0, fabric_clk = 0, memory_clk = 0;
   double matrix_clk = 0;
   double clock_hz = 0;  // the clock that the matrix instructions in the mix run at
   double stream = 0;    // what a stream of them sustains of it
@@ -48,13 +48,9 @@ class TouchedLines {
   GridTraffic Traffic() const;
 
  private:
-  struct Run {
-    uint32_t first_line;  // modulo 2^32
-    uint64_t lines, first_bit;
-  };
-  std::vector<Run> runs_;
   uint32_t dies_;
-  uint64_t words_ = 0;          // per die
+  uint32_t lines_;              // of the registered memory
+  uint64_t words_;              // per die
   std::vector<uint64_t> bits_;  // by die
 };
 

@@ -14,35 +14,59 @@
 
 namespace jax_fa::emulator {
 
-// Which lines a cache of `bytes` holds: four ways, least recently used goes.
+// Which lines a cache of `bytes` holds, the least recently used going first. Sets are not modelled:
+// how lines choose them is not documented.
 class LineCache {
  public:
-  explicit LineCache(double bytes)
-      : sets_(std::max<size_t>(static_cast<size_t>(bytes) / kLineBytes / kWays, 1)) {}
+  LineCache(double bytes, uint32_t line_count)
+      : capacity_(std::max<size_t>(static_cast<size_t>(bytes) / kLineBytes, 1)),
+        links_(line_count + size_t{1}) {
+    links_[line_count] = {line_count, line_count};  // the ring's head
+    head_ = line_count;
+  }
   // True when it was there; it is afterwards.
   bool Touch(uint32_t line) {
-    auto& set = sets_[line % sets_.size()];
-    const auto found = std::find(set.begin(), set.end(), line + uint64_t{1});
-    const bool hit = found != set.end();
-    std::rotate(set.begin(), hit ? found : set.end() - 1, hit ? found + 1 : set.end());
-    set[0] = line + uint64_t{1};
+    const bool hit = links_[line].held();
+    if (hit) {
+      Unlink(line);
+    } else if (size_ == capacity_) {
+      Unlink(links_[head_].before);
+    } else {
+      ++size_;
+    }
+    const uint32_t first = links_[head_].after;
+    links_[line] = {head_, first};
+    links_[head_].after = links_[first].before = line;
     return hit;
   }
 
  private:
-  static constexpr size_t kWays = 4;
-  std::vector<std::array<uint64_t, kWays>> sets_;  // line + 1, latest first; 0: empty
+  static constexpr uint32_t kOut = ~0u;
+  struct Link {
+    uint32_t before = kOut, after = kOut;
+    bool held() const { return after != kOut; }
+  };
+  void Unlink(uint32_t line) {
+    const Link link = links_[line];
+    links_[link.before].after = link.after;
+    links_[link.after].before = link.before;
+    links_[line] = {};
+  }
+
+  size_t capacity_, size_ = 0;
+  uint32_t head_;
+  std::vector<Link> links_;  // by line, latest first from the head on
 };
 
 class UnitMemory {
  public:
   // gfx1201 has an L1 (there called L0) for every two SIMDs.
-  UnitMemory(Isa isa, uint32_t simds, const TimingConstants& constants)
+  UnitMemory(Isa isa, uint32_t simds, uint32_t line_count, const TimingConstants& constants)
       : constants_(constants),
         simds_per_l1_(isa == Isa::kGfx950 ? simds : 2),
         lds_return_free_(simds, 0.0) {
     ports_.assign(std::max(simds / simds_per_l1_, 1u),
-                  Port{LineCache(constants[Constant::kL1Bytes])});
+                  Port{LineCache(constants[Constant::kL1Bytes], line_count)});
   }
 
   // When the results of an LDS instruction issued at `now` are there.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
-#include <utility>
 
 #include "emulator/emulator.h"
 #include "emulator/timing_memory.h"
@@ -24,18 +22,20 @@ struct Simd {
   double matrix_free = 0, trans_free = 0;
   double vector_blocked = kLongAgo, packed_blocked = kLongAgo;  // until
   double memory_blocked_from = kLongAgo, memory_blocked = kLongAgo;
-  double next = 0;  // when something can issue
+  // The next issue, as things stand: when, and which wave.
+  double next = 0;
+  TimedWave* chosen = nullptr;
 };
 
 class UnitModel {
  public:
-  UnitModel(const Program& program, const KernelCode& code, uint32_t simds,
+  UnitModel(const Program& program, const KernelCode& code, uint32_t simds, uint32_t line_count,
             const TimingConstants& constants, bool keep_slices)
       : isa_(program.isa->isa),
         chip_(ChipOf(isa_)),
         constants_(constants),
         timed_(TimeInstructions(isa_, code, constants)),
-        memory_(isa_, simds, constants),
+        memory_(isa_, simds, line_count, constants),
         simds_(simds),
         keep_slices_(keep_slices) {}
 
@@ -47,7 +47,8 @@ class UnitModel {
         if (simd.next < first->next) first = &simd;
       }
       if (first->next == kNever) break;
-      IssueOne(*first);
+      Issue(*first, *first->chosen, first->next);
+      Choose(*first);
     }
     for (const TimedWave& wave : waves_) {
       if (wave.instruction) throw EmulatorError("the timing model is stuck at a barrier");
@@ -79,10 +80,15 @@ class UnitModel {
         wave.Advance(timed_, constants_, chip_);
       }
     }
-    for (Simd& simd : simds_) simd.next = Next(simd).first;
+    for (Simd& simd : simds_) Choose(simd);
   }
 
-  double OnGrid(double clk) const { return std::ceil(clk / chip_.grid_clk) * chip_.grid_clk; }
+  // The first multiple of the grid from `clk` on.
+  double OnGrid(double clk) const {
+    const double below = static_cast<double>(static_cast<int64_t>(clk / chip_.grid_clk));
+    const double on_grid = below * chip_.grid_clk;
+    return on_grid < clk ? on_grid + chip_.grid_clk : on_grid;
+  }
 
   // --- one SIMD ----------------------------------------------------------------------------------
   // When the wave's next instruction could issue, its unit being as it is now.
@@ -120,29 +126,22 @@ class UnitModel {
     return OnGrid(at);
   }
 
-  // The time of the next issue and the wave that issues: of those that can, the one of highest
-  // priority; among equals the one that has waited longest.
-  std::pair<double, TimedWave*> Next(const Simd& simd) const {
-    double first = kNever;
-    TimedWave* chosen = nullptr;
+  // Of the waves that can issue first, the one of highest priority; among equals the one that has
+  // waited longest.
+  void Choose(Simd& simd) const {
+    simd.next = kNever;
+    simd.chosen = nullptr;
     for (TimedWave* wave : simd.waves) {
       const double at = Earliest(simd, *wave);
-      if (at > first || at == kNever) continue;
-      if (at == first &&
-          (wave->priority < chosen->priority ||
-           (wave->priority == chosen->priority && wave->last_issue >= chosen->last_issue))) {
+      if (at > simd.next || at == kNever) continue;
+      if (at == simd.next && (wave->priority < simd.chosen->priority ||
+                              (wave->priority == simd.chosen->priority &&
+                               wave->last_issue >= simd.chosen->last_issue))) {
         continue;
       }
-      first = at;
-      chosen = wave;
+      simd.next = at;
+      simd.chosen = wave;
     }
-    return {first, chosen};
-  }
-
-  void IssueOne(Simd& simd) {
-    const auto [now, wave] = Next(simd);
-    Issue(simd, *wave, now);
-    simd.next = Next(simd).first;
   }
 
   void Issue(Simd& simd, TimedWave& wave, double now) {
@@ -162,6 +161,7 @@ class UnitModel {
         simd.memory_blocked_from = now + chip_.issue_clk;
         simd.memory_blocked = now + constants_[C::kMemoryBlocked];
         time_.matrix_clk += timed.hold_clk;
+        time_.clk = std::max(time_.clk, now + timed.hold_clk);
         if (timed.long_matrix) time_.long_matrix_clk += timed.hold_clk;
         break;
       case TimedKind::kTrans:
@@ -249,8 +249,7 @@ class UnitModel {
         slices_.Add(wave, SliceKind::kBarrier, wave.last_issue, group.completed, 0);
       }
       wave.Advance(timed_, constants_, chip_);
-      Simd& simd = simds_[wave.simd];
-      simd.next = std::min(simd.next, Earliest(simd, wave));
+      Choose(simds_[wave.simd]);
     }
   }
 
@@ -272,7 +271,9 @@ class UnitModel {
 UnitTime TimeUnit(const Program& program, const KernelCode& code,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
                   const TimingConstants& constants, bool keep_slices) {
-  return UnitModel(program, code, simds, constants, keep_slices).Run(groups);
+  uint32_t line_count = 0;
+  for (const GroupTrace* group : groups) line_count = std::max(line_count, group->line_count);
+  return UnitModel(program, code, simds, line_count, constants, keep_slices).Run(groups);
 }
 
 }  // namespace jax_fa::emulator

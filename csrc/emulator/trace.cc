@@ -4,43 +4,41 @@
 #include <string_view>
 
 #include "emulator/lane_addresses.h"
+#include "emulator/launch_context.h"
 
 namespace jax_fa::emulator {
 namespace {
 
-// Calls fn(first byte, bytes) for each lane that moves bytes in memory.
+// Calls fn(line) for the lines that the lanes touch, some more than once.
 template <class Fn>
-void ForAccesses(const Wave& wave, const Instruction& instruction, Fn fn) {
+void ForLines(const Wave& wave, const Instruction& instruction, LineNumbers* numbers, Fn fn) {
   const uint32_t bytes = LaneBytes(instruction);
-  const auto each_lane = [&](auto address) {
-    for (uint64_t rest = wave.exec; rest != 0; rest &= rest - 1) {
-      address(__builtin_ctzll(rest));
+  const auto each_lane = [&](auto touch) {
+    for (uint64_t rest = wave.exec; rest != 0; rest &= rest - 1) touch(__builtin_ctzll(rest));
+  };
+  const auto private_lines = [&](uint64_t address, int lane) {
+    for (uint32_t at = 0; at < bytes; at += 4) {
+      fn(numbers->Private(wave, (address & 0xffffffffu) + at, lane));
     }
   };
   switch (instruction.opcode->encoding) {
     case kGlobal:
-    case kFlat: {
+    case kFlat:
+    case kScratch: {
       if (instruction.src[0].kind == OperandKind::kNone &&
-          instruction.src[2].kind == OperandKind::kNone) {
+          instruction.src[2].kind == OperandKind::kNone &&
+          instruction.opcode->encoding == kGlobal) {
         return;  // cache control
       }
-      const bool flat = instruction.opcode->encoding == kFlat;
-      const FlatAddresses addresses(wave, instruction, flat ? Space::kFlat : Space::kGlobal);
+      const bool scratch = instruction.opcode->encoding == kScratch;
+      const FlatAddresses addresses(wave, instruction, scratch ? Space::kScratch : Space::kGlobal);
       each_lane([&](int lane) {
-        const uint64_t address = addresses[lane];
-        const uint64_t aperture = address >> 32 << 32;
-        if (aperture != kSharedAperture && aperture != kPrivateAperture) fn(address, bytes);
-      });
-      return;
-    }
-    case kScratch: {
-      // Lanes are interleaved dword by dword: neighbours share lines.
-      const FlatAddresses addresses(wave, instruction, Space::kScratch);
-      each_lane([&](int lane) {
-        const uint64_t dword = (addresses[lane] & 0xffffffffu) / 4 * wave.lanes;
-        fn(kPrivateAperture + (uint64_t{wave.index_in_group} << 28) +
-               (dword + static_cast<uint64_t>(lane)) * 4,
-           4);
+        const uint64_t address = addresses[lane], aperture = address >> 32 << 32;
+        if (scratch || aperture == kPrivateAperture) {
+          private_lines(address, lane);
+        } else if (aperture != kSharedAperture) {
+          numbers->ForRange(address, bytes, fn);
+        }
       });
       return;
     }
@@ -49,7 +47,9 @@ void ForAccesses(const Wave& wave, const Instruction& instruction, Fn fn) {
       const BufferAddresses addresses(wave, instruction);
       each_lane([&](int lane) {
         const uint64_t offset = addresses.Offset(lane);
-        if (addresses.InRange(offset, bytes)) fn(addresses.base() + offset, bytes);
+        if (addresses.InRange(offset, bytes)) {
+          numbers->ForRange(addresses.base() + offset, bytes, fn);
+        }
       });
       return;
     }
@@ -74,9 +74,36 @@ uint32_t LaneBytes(const Instruction& instruction) {
   return name.ends_with("x4") ? 16 : name.ends_with("x3") ? 12 : 4;
 }
 
-void Tracer::Begin(uint64_t group, size_t waves) {
-  trace_.group = group;
-  trace_.waves.assign(waves, {});
+LineNumbers::LineNumbers(const Memory& memory, const Workgroup& group)
+    : memory_(&memory), region_(memory.regions().data()) {
+  for (const Region& region : memory.regions()) {
+    firsts_.push_back(count_);
+    count_ += static_cast<uint32_t>((region.end - region.begin + kLineBytes - 1) / kLineBytes);
+  }
+  private_first_ = count_;
+  private_lines_ = (group.scratch_bytes * kLaneStride + kLineBytes - 1) / kLineBytes;
+  count_ += private_lines_ * static_cast<uint32_t>(group.waves.size());
+}
+
+// An address outside stops the run when the instruction executes; until then any region will do.
+void LineNumbers::Find(uint64_t address) {
+  const int found = std::max(memory_->Find(address, 1), 0);
+  region_ = &memory_->regions()[static_cast<size_t>(found)];
+  first_ = firsts_[static_cast<size_t>(found)];
+}
+
+uint32_t LineNumbers::Private(const Wave& wave, uint64_t offset, int lane) const {
+  const uint64_t dword = offset / 4 * kLaneStride + static_cast<uint64_t>(lane);
+  const auto line = static_cast<uint32_t>(dword * 4 / kLineBytes);
+  return private_first_ + wave.index_in_group * private_lines_ +
+         std::min(line, private_lines_ == 0 ? 0 : private_lines_ - 1);
+}
+
+void Tracer::Begin(const LaunchContext& launch, const Workgroup& group, uint64_t index) {
+  numbers_ = LineNumbers(*launch.memory, group);
+  trace_.group = index;
+  trace_.line_count = numbers_.count();
+  trace_.waves.assign(group.waves.size(), {});
 }
 
 void Tracer::Before(const Wave& wave, const Instruction& instruction) {
@@ -86,18 +113,15 @@ void Tracer::Before(const Wave& wave, const Instruction& instruction) {
   if (is_lds_) conflicts_before_ = wave.group->bank_conflicts;
   if (!TouchesMemory(op_class)) return;
   touched_.clear();
-  ForAccesses(wave, instruction, [&](uint64_t address, uint32_t bytes) {
-    const uint64_t last = (address + bytes - 1) / kLineBytes;
-    for (uint64_t line = address / kLineBytes; line <= last; ++line) {
-      if (touched_.empty() || touched_.back() != line) touched_.push_back(line);
-    }
+  ForLines(wave, instruction, &numbers_, [&](uint32_t line) {
+    if (touched_.empty() || touched_.back() != line) touched_.push_back(line);
   });
   std::sort(touched_.begin(), touched_.end());
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   std::vector<uint32_t>& lines = trace_.waves[wave.index_in_group].lines;
   detail_ = static_cast<uint32_t>(lines.size());
   lines.push_back(static_cast<uint32_t>(touched_.size()));
-  for (const uint64_t line : touched_) lines.push_back(static_cast<uint32_t>(line));
+  lines.insert(lines.end(), touched_.begin(), touched_.end());
 }
 
 void Tracer::After(const Wave& wave, uint32_t slot) {

@@ -1,0 +1,71 @@
+"""Published forward TFLOP/s at bfloat16, to hold the timing model against.
+
+MI355X: HipKittens' table, its own kernels and AITER's (the v3 assembly) in the same run; batch 16.
+RX 9070 XT: gcnasm, hand assembly and HIP. Clocks are mostly unstated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A published shape: T = S, and who reached what."""
+
+    name: str
+    target: str
+    batch: int
+    t: int
+    n: int
+    k: int
+    h: int
+    causal: bool
+    tflops: dict[str, float]
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of the scores that are not masked, both products."""
+        pairs = self.t * (self.t + 1) / 2 if self.causal else self.t**2
+        return 4.0 * self.batch * self.n * self.h * pairs
+
+    @property
+    def operand_bytes(self) -> dict[str, float]:
+        """Bytes of Q and out together, of K and V together, and of lse."""
+        row = 2 * self.h * self.batch * self.t
+        return {"qo": 2.0 * row * self.n, "kv": 2.0 * row * self.k, "lse": 4.0 * row / self.h}
+
+
+def _mi355x(name: str, lengths: tuple[int, ...], k_heads: tuple[int, int], causal: bool, **rows):
+    for place, length in enumerate(lengths):
+        yield Case(
+            f"{name}-{length // 1024}k",
+            "gfx950",
+            *(16, length, *k_heads, 128, causal),
+            {who: figures[place] for who, figures in rows.items()},
+        )
+
+
+_LENGTHS = (1024, 2048, 4096, 8192, 16384)
+CASES = (
+    *_mi355x(
+        *("mha", _LENGTHS, (16, 16), False),
+        hipkittens=(953, 1148, 1228, 1283, 1304),
+        aiter=(828, 1085, 1211, 1259, 1283),
+    ),
+    *_mi355x(
+        *("mha-causal", _LENGTHS, (16, 16), True),
+        hipkittens=(634, 861, 1048, 1146, 1188),
+        aiter=(555, 876, 1069, 1173, 1247),
+    ),
+    *_mi355x(
+        *("gqa", _LENGTHS, (64, 8), False),
+        hipkittens=(1000, 1154, 1262, 1298, 1326),
+        aiter=(1032, 1152, 1231, 1281, 1291),
+    ),
+    Case("d64-16k", "gfx950", 16, 16384, 16, 16, 64, False, {"hipkittens": 969}),
+    Case("d64-causal-16k", "gfx950", 16, 16384, 16, 16, 64, True, {"hipkittens": 862}),
+    Case("h32-1536", "gfx1201", 1, 1536, 32, 32, 128, False, {"gcnasm-assembly": 119.8}),
+    Case("h32-2048", "gfx1201", 1, 2048, 32, 32, 128, False, {"gcnasm-hip": 102.8}),
+    Case("b4-h32-4096", "gfx1201", 4, 4096, 32, 32, 128, False, {"gcnasm-hip": 94.8}),
+)

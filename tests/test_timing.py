@@ -1,0 +1,362 @@
+"""The timing model against arithmetic, on kernels of a few instructions: all of it modelled.
+
+What it must reproduce is listed in the comments; the tolerances are for the ends of a run
+(dispatch, the last instructions), never for the rate.
+"""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from assemble import assemble
+from cases import KERNEL_TARGETS
+
+from jax_fa import _timing, emulator
+from jax_fa._chrome_trace import chrome_trace
+from jax_fa._isa import listing
+from jax_fa._loops import Instruction
+
+START = dict.fromkeys(("gfx950", "gfx1201"), 500)
+SIMDS = 4
+
+
+def launch(target, body, waves=1, *, timing=True, workgroups=(0,), grid=1, lds_bytes=0, **options):
+    code = emulator.CodeObject(
+        assemble(target, body + "\ns_endpgm\n", vgprs=256, lds_bytes=lds_bytes)
+    )
+    lanes = {"gfx950": 64, "gfx1201": 32}[target]
+    return code.launch(
+        "kernel",
+        grid,
+        waves * lanes,
+        args=[np.zeros(4096, np.uint32)],
+        checks=False,
+        timing=timing,
+        workgroups=workgroups,
+        **options,
+    )
+
+
+def clk(target, body, waves=1, constants=None, **options):
+    """Modelled clocks of one workgroup from its first instruction on."""
+    trace = launch(target, body, waves, **options).trace
+    return trace.time(0, 1, constants or {})[1] - START[target]
+
+
+def marginal_clk(target, body, times=8, **options):
+    """Clocks of one more repetition of the body."""
+    short, long = (clk(target, body * n, **options) for n in (times, 2 * times))
+    return (long - short) / times
+
+
+def mfma(shape, place, regs):
+    out = f"v[{64 + place * regs}:{64 + (place + 1) * regs - 1}]"
+    return f"v_mfma_f32_{shape}_bf16 {out}, v[0:3], v[4:7], {out}\n"
+
+
+SHORT = "".join(mfma("16x16x32", i, 4) for i in range(4))
+LONG = "".join(mfma("32x32x16", i, 16) for i in range(4))
+SPARSE = "".join(
+    f"v_smfmac_f32_16x16x64_bf16 v[{64 + 4 * i}:{67 + 4 * i}], v[0:3], v[8:15], v16\n"
+    for i in range(3)
+)
+WMMA = "".join(
+    f"v_wmma_f32_16x16x16_bf16 v[{64 + 8 * i}:{71 + 8 * i}], v[0:3], v[4:7], "
+    f"v[{64 + 8 * i}:{71 + 8 * i}]\n"
+    for i in range(4)
+)
+
+
+# --- matrix streams: 16 and 32 clk each ----------------------------------------------------------
+@pytest.mark.parametrize("waves", [1, 4, 8])
+@pytest.mark.parametrize(("body", "each"), [(SHORT, 16), (LONG, 32)])
+def test_mfma_stream(body, each, waves):
+    per_simd = -(-waves // SIMDS)
+    assert marginal_clk("gfx950", body, waves=waves) == 4 * each * per_simd
+
+
+def test_a_chain_on_one_accumulator_is_a_stream_too():
+    # "0 extra slots for identical opcode and registers".
+    assert marginal_clk("gfx950", mfma("16x16x32", 0, 4)) == 16
+
+
+def test_a_product_of_a_product_waits_for_it():
+    # 8 wait slots between, so the second issues 36 clk after the first.
+    body = (
+        mfma("16x16x32", 0, 4) + "v_mfma_f32_16x16x32_bf16 v[80:83], v[64:67], v[4:7], v[80:83]\n"
+    )
+    first = "v_mov_b32 v64, v65\n"
+    assert clk("gfx950", body) - clk("gfx950", mfma("16x16x32", 0, 4)) == 36
+    assert clk("gfx950", first + body) > clk("gfx950", body)
+
+
+@pytest.mark.parametrize("waves", [1, 4, 8])
+def test_wmma_stream(waves):
+    assert marginal_clk("gfx1201", WMMA, waves=waves) == 4 * 16 * -(-waves // SIMDS)
+
+
+# --- the matrix block: 96 MFMA and 3 smfmac take 1584 clk and leave 195 VALU slots ---------------
+BLOCK = SHORT * 24 + SPARSE
+
+
+def two_groups(first, second):
+    """Wave 0 runs `first`, wave 4 of the same SIMD `second`."""
+    return f"""
+    v_readfirstlane_b32 s20, v0
+    s_cmp_lt_u32 s20, 256
+    s_cbranch_scc0 second
+    s_setprio 1
+{first}
+    s_endpgm
+second:
+{second}
+"""
+
+
+def test_matrix_block():
+    assert marginal_clk("gfx950", BLOCK, times=2) == 1584
+
+
+def softmax(pairs):
+    return "v_mul_f32 v20, v21, v22\nv_mul_f32 v23, v24, v25\n" * pairs
+
+
+def test_matrix_block_beside_the_partners_vector_instructions():
+    # 2 VALU in the gap of every MFMA, 1 in that of a smfmac: 195 of them do not slow it down, and
+    # the partner's 195 slots are done when the block is.
+    alone, full, over = (
+        clk("gfx950", two_groups(BLOCK * 2, softmax(slots)), waves=8) for slots in (0, 195, 230)
+    )
+    assert full == pytest.approx(alone, abs=16)
+    # Every slot more is one that the matrix core stands still.
+    assert over - full == pytest.approx(4 * 2 * (230 - 195), abs=16)
+
+
+def test_exponentials_take_two_slots():
+    exponentials = "v_exp_f32 v20, v21\n" * 190
+    both = clk("gfx950", two_groups(BLOCK * 2, exponentials), waves=8)
+    alone = clk("gfx950", two_groups(BLOCK * 2, ""), waves=8)
+    assert both == pytest.approx(alone, rel=0.01)
+    assert marginal_clk("gfx950", "v_exp_f32 v20, v21\n") == 8
+
+
+def test_packed_float32_gets_no_slot_beside_an_mfma():
+    packed = "v_pk_mul_f32 v[20:21], v[22:23], v[24:25]\n" * 50
+    plain = "v_mul_f32 v20, v22, v24\n" * 50
+    slow, fast = (clk("gfx950", two_groups(BLOCK, v), waves=8) for v in (packed, plain))
+    assert slow > fast + 4 * 50
+
+
+def test_only_scalar_instructions_issue_right_after_an_mfma():
+    # The partner's LDS reads miss one slot in four, its scalar instructions none.
+    scalar = clk("gfx950", two_groups(BLOCK, "s_add_u32 s21, s21, s22\n" * 390), waves=8)
+    assert scalar == pytest.approx(clk("gfx950", two_groups(BLOCK, ""), waves=8), abs=24)
+
+
+# --- the RDNA4 text's first-order arithmetic: 0.500, 0.594 and 0.547 cycles per score element ----
+@pytest.mark.parametrize(("valu", "cycles"), [(0, 0.5), (192, 0.594), (96, 0.547)])
+def test_first_order_of_the_rdna4_text(valu, cycles):
+    # A wave's tile of 16 queries and 64 keys at head size 128: 64 WMMA, 32 exponentials, and
+    # 192 VALU ("first cut") or 96 ("trimmed"). A CU has two SIMDs.
+    tile = WMMA * 16 + "v_exp_f32 v20, v21\n" * 32
+    tile += "".join(f"v_mul_f32 v{24 + i % 16}, v21, v22\n" for i in range(valu))
+    per_simd = marginal_clk(
+        "gfx1201", tile, times=2, waves=16, constants={"trans_hold": 0, "trans_unit": 0}
+    )
+    assert per_simd / 4 / (2 * 16 * 64) == pytest.approx(cycles, rel=0.01)
+
+
+def test_exponentials_of_rdna4_between_the_two_bounds():
+    # 32 exponentials beside 64 WMMA: between 0 and 32 x 3.5 = 112 clk.
+    tile = WMMA * 16 + "v_exp_f32 v20, v21\n" * 32
+    free, held = (
+        marginal_clk("gfx1201", tile, times=2, waves=16, constants=constants) / 4
+        for constants in ({"trans_hold": 0, "trans_unit": 0}, {})
+    )
+    assert free == pytest.approx(1024, rel=0.01)
+    assert 1024 + 112 <= held <= 1024 + 128  # 4 where two follow one another on the unit
+
+
+# --- rules of thumb from counts alone ------------------------------------------------------------
+def instructions(**counts):
+    names = {"matrix": "v_mfma_f32_32x32x16_bf16", "short": "v_mfma_f32_16x16x32_bf16"}
+    classes = {"short": "matrix"}
+    return [
+        Instruction(0, names.get(name, name), classes.get(name, name), True, None)
+        for name, count in counts.items()
+        for _ in range(count)
+    ]
+
+
+def test_slot_rule():
+    # AITER v3, 64 keys and 32 query rows: 34.9 clk per row; the source text's kernel: 33.0.
+    v3 = instructions(matrix=32, trans=33, valu=125, valu_packed=24)
+    assert _timing.slot_rule_clk("gfx950", v3) / 32 == pytest.approx(34.9, abs=0.05)
+    text = instructions(short=96, sparse_matrix=3, trans=48, valu=99)
+    assert _timing.slot_rule_clk("gfx950", text) / 48 == pytest.approx(33.0, abs=0.01)
+    rdna4 = instructions(matrix=64, trans=32, valu=192)
+    assert _timing.slot_rule_clk("gfx1201", rdna4) / 2048 == pytest.approx(0.594, abs=5e-4)
+
+
+# --- memory, barriers, launches ------------------------------------------------------------------
+def test_lds_reads_of_all_waves_share_the_banks():
+    # Four passes each; one wave is held by what comes back to its SIMD, eight by the banks.
+    body = "v_lshlrev_b32 v1, 4, v0\n" + "ds_read_b128 v[8:11], v1\n" * 64
+    body += "s_waitcnt lgkmcnt(0)\n"
+    one, eight = (
+        clk("gfx950", body, waves=waves, lds_bytes=16384, constants={"lds_return": 128})
+        for waves in (1, 8)
+    )
+    assert one == pytest.approx(64 * 8, abs=100)
+    assert eight == pytest.approx(64 * 8 * 4, abs=100)
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_bank_conflicts(target):
+    banks, lanes = {"gfx950": (64, 64), "gfx1201": (32, 32)}[target]
+    name = {"gfx950": "ds_read_b32", "gfx1201": "ds_load_b32"}[target]
+
+    def conflicts(stride_dwords):
+        body = f"v_mul_u32_u24 v1, {4 * stride_dwords}, v0\n{name} v2, v1\n" * 3
+        return launch(target, body, lds_bytes=65536).bank_conflicts
+
+    assert conflicts(1) == 0
+    assert conflicts(0) == 0  # one dword for all
+    assert conflicts(2) == 3
+    assert conflicts(banks) == 3 * (lanes - 1)
+
+
+def test_bank_conflicts_of_wide_reads_by_the_measured_lane_groups():
+    # 16 lanes of one pass: 16-byte pieces at a pitch of 1024 B hit the same four banks.
+    def conflicts(pitch):
+        body = f"v_mul_u32_u24 v1, {pitch}, v0\nds_read_b128 v[4:7], v1\n"
+        return launch("gfx950", body, lds_bytes=65536 + 32768).bank_conflicts
+
+    assert conflicts(16) == 0
+    assert conflicts(1024) == 4 * 15
+    assert conflicts(1040) == 0
+
+
+def test_a_barrier_waits_for_the_last_wave():
+    late = (
+        """
+    v_readfirstlane_b32 s20, v0
+    s_cmp_lt_u32 s20, 64
+    s_cbranch_scc0 join
+"""
+        + "s_nop 15\n" * 100
+        + "join:\ns_barrier\n"
+    )
+    spent = clk("gfx950", late, waves=8)
+    assert spent == pytest.approx(100 * 64 + 46, abs=80)
+
+
+def test_a_wait_takes_the_latency():
+    load = "global_load_dword v1, v0, s[6:7]\ns_waitcnt vmcnt(0)\n"
+    body = "s_load_dwordx2 s[6:7], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n"
+    first = clk("gfx950", body + load) - clk("gfx950", body)
+    again = clk("gfx950", body + load * 2) - clk("gfx950", body + load)
+    assert 291 <= first <= 320  # L2
+    assert 150 <= again <= 165  # L1
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_cycles_and_busy_of_a_launch(target):
+    body = (SHORT if target == "gfx950" else WMMA) * 50
+    per_clk = {"gfx950": 1024, "gfx1201": 512}[target]
+    flops = 0.25 * 200 * 16 * per_clk * 4 * 3
+    done = launch(target, body, waves=4, grid=3, workgroups=None, useful_flops=flops)
+    assert done.cycles is not None
+    assert START[target] + 3200 <= done.cycles <= START[target] + 3300
+    simds = {"gfx950": 1024, "gfx1201": 128}[target]
+    assert done.matrix_busy == pytest.approx(3 * 4 * 3200 / simds / done.cycles)
+    assert done.useful_busy == pytest.approx(0.25 * done.matrix_busy)
+    assert done.trace is None
+    # A grid that fills the chip twice takes twice as long.
+    units = {"gfx950": 256, "gfx1201": 32}[target]
+    limit = {"gfx950": 2, "gfx1201": 5}[target]  # workgroups that fit on a unit
+    once, twice = (
+        launch(target, body, waves=4, grid=units * limit * rounds, workgroups=None).cycles
+        for rounds in (1, 2)
+    )
+    assert once is not None
+    assert twice == pytest.approx(2 * once)
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_without_timing_nothing_is_modelled(target):
+    done = launch(target, "s_nop 0", timing=False, workgroups=None)
+    assert done.cycles is done.matrix_busy is done.useful_busy is done.trace is None
+
+
+def test_only_the_named_workgroups_run():
+    body = "v_mov_b32 v1, 1\nglobal_store_dword v0, v1, s[6:7]\n"
+    counts = launch("gfx950", body.replace("global", "s_nop 0 ;"), grid=9, workgroups=[7, 2])
+    assert counts.trace.groups == [2, 7]
+    assert counts.counts["mnemonic"]["v_mov_b32"] == 2
+    assert counts.cycles is None
+
+
+def test_constants_have_a_source_and_can_be_changed():
+    for target in KERNEL_TARGETS:
+        table = _timing.constants(target)
+        assert len({row.name for row in table}) == len(table)
+        for row in table:
+            assert row.source
+            assert row.confidence in "ABLC"
+    assert marginal_clk("gfx950", SHORT, constants={"matrix_short": 32}) == 4 * 32
+
+
+def test_sensitivity():
+    trace = launch("gfx950", SHORT * 100).trace
+    changes = {row.name: change for row, *change in _timing.sensitivity(trace, 1)}
+    halved, doubled = changes["matrix_short"]
+    assert doubled == pytest.approx(400 * 16 / (400 * 16 + 500), rel=0.01)
+    assert halved < -0.4
+    assert "barrier" not in changes
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_chrome_trace(target):
+    body = (SHORT if target == "gfx950" else WMMA) + "v_exp_f32 v1, v2\nv_mul_f32 v3, v4, v5\n"
+    trace = launch(target, body * 3, waves=8).trace
+    events = chrome_trace(trace, 0, "kernel")["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert {event["tid"] for event in slices} == set(range(8))
+    assert {"matrix", "vector", "transcendental"} <= {event["name"] for event in slices}
+    for wave in range(8):
+        own = [event for event in slices if event["tid"] == wave]
+        for before, after in itertools.pairwise(own):  # a track: no two at a time
+            assert before["ts"] + before["dur"] <= after["ts"] + 1e-9
+        assert sum(event["args"]["instructions"] for event in own) == 3 * 6 + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"timing": False, "workgroups": None, "useful_flops": 1.0}, ValueError, "useful_flops"),
+        ({"workgroups": []}, ValueError, "workgroups"),
+        ({"workgroups": [0, 0]}, ValueError, "workgroups"),
+        ({"workgroups": [-1]}, ValueError, "workgroups"),
+        ({"workgroups": [3]}, emulator.EmulatorError, "no workgroup 3"),
+    ],
+)
+def test_bad_options(options, error, text):
+    with pytest.raises(error, match=text):
+        launch("gfx950", "s_nop 0", grid=3, **options)
+
+
+def test_bad_constants():
+    trace = launch("gfx950", "s_nop 0").trace
+    with pytest.raises(emulator.EmulatorError, match="'speed'"):
+        trace.time(0, 1, {"speed": 2.0})
+    with pytest.raises(emulator.EmulatorError, match="barrier must not be negative"):
+        trace.time(0, 1, {"barrier": -1.0})
+
+
+def test_listing_is_of_the_kernel():
+    code = emulator.CodeObject(assemble("gfx950", SHORT + "s_endpgm", vgprs=256))
+    assert [dataclasses.astuple(i)[1] for i in listing(code, "kernel")][:4] == [
+        "v_mfma_f32_16x16x32_bf16"
+    ] * 4
