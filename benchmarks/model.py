@@ -109,8 +109,10 @@ def _peer(option: str):
     name, _, folder = option.partition("=")
     if name != "aiter" or not folder:
         raise ValueError(f"--peer must be aiter=DIR; got {option}")
-    if not Path(folder).is_dir():
-        raise ValueError(f"--peer aiter=DIR must name a folder; got {folder}")
+    if not any(Path(folder).glob("fwd_hd128_bf16*.co")):
+        raise ValueError(
+            f"--peer aiter=DIR must name a folder with fwd_hd128_bf16*.co; got {folder}"
+        )
     return model_runs.run_aiter(Path(folder))
 
 

@@ -78,12 +78,12 @@ def run_aiter(folder: Path) -> Callable[[Case], Run | None]:
     """AITER's v3 kernels out of `folder`."""
 
     def run(case: Case) -> Run | None:
-        found = peer_aiter.find(folder, case.causal)
-        if case.target != peer_aiter.TARGET or case.h != peer_aiter.HEAD_DIM or found is None:
+        if case.target != peer_aiter.TARGET or case.h != peer_aiter.HEAD_DIM:
             return None
+        loaded = peer_aiter.load(folder, "_causal" if case.causal else "")
         count = peer_aiter.grid(case.t, 1, 1, case.causal)[0]
         launched, _, _ = peer_aiter.launch(
-            found,
+            loaded,
             operands(case),
             case.causal,
             checks=False,
@@ -96,7 +96,7 @@ def run_aiter(folder: Path) -> Callable[[Case], Run | None]:
         die_bytes = bytes_["qo"] + bytes_["lse"] + DIES[case.target] * bytes_["kv"]
         memory_bytes = sum(bytes_.values())
         samples = Samples(launched.trace, count, order, die_bytes, memory_bytes)
-        return Run("aiter", found[0], launched, samples)
+        return Run("aiter", loaded[0], launched, samples)
 
     return run
 

@@ -145,8 +145,8 @@ def test_wrong_arguments(scale):
         scale.launch("kernel", 1, 64, args=[array, array, 1], schedule="sideways")
     with pytest.raises(ValueError, match="threads must be"):
         scale.launch("kernel", 1, 64, args=[array, array, 1], threads=0)
-    with pytest.raises(NotImplementedError, match="timing"):
-        scale.launch("kernel", 1, 64, args=[array, array, 1], timing=True)
+    with pytest.raises(ValueError, match="useful_flops is for the timing model"):
+        scale.launch("kernel", 1, 64, args=[array, array, 1], useful_flops=1.0)
     with pytest.raises(TypeError, match="kernarg must be bytes; got int"):
         scale.launch("kernel", 1, 64, kernarg=20)
     with pytest.raises(TypeError, match="buffers must be a sequence of numpy arrays"):

@@ -1,54 +1,21 @@
 """Kernels of others that are right on the chip come out right.
 
 ``JAX_FA_AITER`` names a folder with ROCm/aiter's ``hsa/gfx950/fmha_v3_fwd/*.co``; without it these
-tests are skipped. The arguments are those of its launcher: slots of 16 bytes, strides in bytes of a
-[B, T, N, H] layout, 512 lanes for 256 query rows (under a causal mask a workgroup takes a tile from
-the front and one from the back).
+tests are skipped. benchmarks/peer_aiter.py gives them their arguments.
 """
 
 import os
-import struct
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import peer_aiter
 import pytest
-
-from jax_fa import emulator
 
 FOLDER = os.environ.get("JAX_FA_AITER")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="JAX_FA_AITER names no folder")
 
 H = 128
-BLOCK_Q = 256
 TOLERANCE = 2.5e-2  # bfloat16, unit-normal inputs
-
-
-def _kernel(name: str) -> tuple[emulator.CodeObject, str]:
-    code = emulator.CodeObject(Path(FOLDER or "", f"fwd_hd128_bf16{name}.co"))
-    (kernel,) = code.kernels
-    return code, kernel
-
-
-def _segment(arrays, shape, strides, lengths) -> bytes:
-    """The argument block; ``strides``: of query, key, value and out, each (row, head, batch)."""
-    T, S, N, K, lse_head = shape
-    query, key, value, out = strides
-    slots = [struct.pack("<Q", array.ctypes.data) for array in arrays]
-    slots.append(struct.pack("<f", H**-0.5))
-    tuning = 5 if N % 8 == 0 else 3
-    numbers = [T, query[0], BLOCK_Q * query[0], query[1], query[2], N // K, *key, tuning, 1, S]
-    numbers += [H, H, N, *value, *out]
-    slots += [struct.pack("<I", number) for number in numbers]
-    pointers = [0 if array is None else array.ctypes.data for array in lengths]
-    slots += [struct.pack("<Q", pointer) for pointer in pointers[:2]]
-    slots.append(struct.pack("<I", lse_head))
-    slots += [struct.pack("<Q", pointer) for pointer in pointers[2:]]
-    return b"".join(slot.ljust(16, b"\0") for slot in slots)
-
-
-def _strides(rows: int, heads: int) -> tuple[int, int, int]:
-    return heads * H * 2, H * 2, rows * heads * H * 2
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -74,14 +41,8 @@ def _softmax(query, key, value, causal):
 def _dense(T, S, N, K, causal, **options):
     rng = np.random.default_rng(T + S)
     query, key, value = _normal(rng, 1, T, N, H), _normal(rng, 1, S, K, H), _normal(rng, 1, S, K, H)
-    out, lse = np.zeros_like(query), np.zeros((1, N, T), np.float32)
-    code, kernel = _kernel("_causal" if causal else "")
-    arrays = [out, query, key, value, lse]
-    strides = [_strides(T, N), _strides(S, K), _strides(S, K), _strides(T, N)]
-    kernarg = _segment(arrays, (T, S, N, K, 4 * T), strides, [None] * 4)
-    tiles = -(-T // BLOCK_Q)
-    grid = (-(-tiles // 2) if causal else tiles, N, 1)
-    launch = code.launch(kernel, grid, 512, kernarg=kernarg, buffers=arrays, **options)
+    loaded = peer_aiter.load(FOLDER or "", "_causal" if causal else "")
+    launch, out, lse = peer_aiter.launch(loaded, (query, key, value), causal, **options)
     expected, expected_lse = _softmax(query[0], key[0], value[0], causal)
     errors = (
         np.abs(out[0].astype(np.float32) - expected).max(),
@@ -132,12 +93,18 @@ def test_groups(causal):
     query = _normal(rng, starts_q[-1], N, H)
     key, value = _normal(rng, starts_k[-1], K, H), _normal(rng, starts_k[-1], K, H)
     out, lse = np.zeros_like(query), np.zeros((N, starts_q[-1]), np.float32)
-    code, kernel = _kernel("_causal_group" if causal else "_group")
+    code, kernel = peer_aiter.load(FOLDER or "", "_causal_group" if causal else "_group")
     arrays = [out, query, key, value, lse]
-    strides = [_strides(0, N), _strides(0, K), _strides(0, K), _strides(0, N)]
-    shape = (max(lengths_q), max(lengths_k), N, K, 4 * int(starts_q[-1]))
-    kernarg = _segment(arrays, shape, strides, [starts_q, starts_k, starts_q, starts_k])
-    tiles = -(-max(lengths_q) // BLOCK_Q)
+    strides = [
+        peer_aiter.strides(0, N),
+        peer_aiter.strides(0, K),
+        peer_aiter.strides(0, K),
+        peer_aiter.strides(0, N),
+    ]
+    shape = (max(lengths_q), max(lengths_k), N, K)
+    starts = [starts_q, starts_k, starts_q, starts_k]
+    kernarg = peer_aiter.segment(arrays, shape, strides, 4 * int(starts_q[-1]), starts)
+    tiles = -(-max(lengths_q) // peer_aiter.BLOCK_Q)
     grid = (N, len(lengths_q), -(-tiles // 2) if causal else tiles)
     code.launch(
         kernel, grid, 512, kernarg=kernarg, buffers=[*arrays, starts_q, starts_k], checks=False

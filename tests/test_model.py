@@ -3,19 +3,15 @@
 import json
 import os
 import sys
-from pathlib import Path
 
+import model_runs
 import pytest
+import run as command
 from cases import KERNEL_TARGETS
-
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
 def run(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import run as command
-
     def main(*words):
         monkeypatch.setattr(sys, "argv", ["run.py", "model", *map(str, words)])
         return command.main()
@@ -50,9 +46,6 @@ def test_report(run, capsys, tmp_path, target, case):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_samples_against_a_full_run(monkeypatch, target):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import model_runs
-
     small = {"gfx950": (600, 5), "gfx1201": (300, 12)}[target]
     t, heads = small
     case = model_runs.Case("small", target, 1, t, heads, heads, 128, True, {})

@@ -268,6 +268,7 @@ def test_cycles_and_busy_of_a_launch(target):
     flops = 0.25 * 200 * 16 * per_clk * 4 * 3
     done = launch(target, body, waves=4, grid=3, workgroups=None, useful_flops=flops)
     assert done.cycles is not None
+    assert done.matrix_busy is not None
     assert START[target] + 3200 <= done.cycles <= START[target] + 3300
     simds = {"gfx950": 1024, "gfx1201": 128}[target]
     assert done.matrix_busy == pytest.approx(3 * 4 * 3200 / simds / done.cycles)
