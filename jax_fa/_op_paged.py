@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jax_fa import _blockwise, _registry, _rows, _select
+from jax_fa import _blockwise, _registry, _rows, _select, _sharding
 from jax_fa._keys import PagedKeys
 from jax_fa._primitive import (
     Operation,
@@ -40,6 +40,7 @@ def _forward_op(spec: AttentionSpec) -> Any:
         kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
         return by_platform(choice, kernel, xla, *operands)
 
+    call = _sharding.paged(call, spec.heads_first)
     return batched(call, _join, heads_axis=-3 if spec.heads_first else -2)
 
 
@@ -88,6 +89,8 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
         )
         return d_query.reshape(query.shape), *(d_keys or ())
 
+    results = (0, 1, 2) if with_d_keys else (0,)  # like these operands
+    call = _sharding.in_auto_mode(call, results)
     return batched(call, functools.partial(_join, per_pool=with_d_keys))
 
 

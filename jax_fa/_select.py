@@ -79,8 +79,9 @@ def workspace_bytes(num_splits: int, query_shape: tuple[int, ...]) -> int:
 # Compute units that a launch should keep busy: MI350X and MI355X, RX 9070 XT.
 _COMPUTE_UNITS = {"gfx950": 256, "gfx1201": 64}
 
-# Rows of query and head that one workgroup of a split takes.
-_ROWS_PER_WORKGROUP = 64
+# Rows of a key head up to which its query heads share a tile (kPackedRows in
+# csrc/launch/attention.cc). Only then do few workgroups read many keys.
+_PACKED_ROWS = 64
 
 # A split of fewer keys than this costs more to merge than it saves.
 _MIN_KEYS_PER_SPLIT = 256
@@ -89,7 +90,7 @@ _MIN_KEYS_PER_SPLIT = 256
 def dense_splits(target: str, query_shape: Any, key_shape: Any) -> int:
     """Number of splits of dense attention, query [B, T, N, H] on key [B, S, K, H]."""
     (batch, t, n, _), (s, k) = query_shape, key_shape[1:3]
-    return _splits(target, batch * _tiles(t, n, k), s)
+    return _splits(target, batch, t, n, k, s)
 
 
 def varlen_splits(
@@ -100,33 +101,27 @@ def varlen_splits(
     longest: a guess at the longest sequence of keys; the mean without one.
     """
     (total_q, n, _), (total_k, k, _) = query_shape, key_shape
-    if not sequences:
-        return 1
-    mean = -(-total_k // sequences)
-    keys = mean if longest is None else min(longest, total_k)
-    return _splits(target, sequences * _tiles(-(-total_q // sequences), n, k), keys)
+    mean_q, mean_k = (-(-total // max(sequences, 1)) for total in (total_q, total_k))
+    keys = mean_k if longest is None else min(longest, total_k)
+    return _splits(target, sequences, mean_q, n, k, keys)
 
 
 def paged_splits(
     target: str, query_shape: Any, key_heads: int, sequences: int, capacity: int
 ) -> int:
     """Number of splits on a paged cache whose tables have room for `capacity` keys each."""
-    n = query_shape[-2]
-    t = query_shape[1] if len(query_shape) == 4 else -(-query_shape[0] // max(sequences, 1))
-    return _splits(target, sequences * _tiles(t, n, key_heads), capacity)
+    *rows, n, _ = query_shape
+    t = rows[1] if len(rows) == 2 else -(-rows[0] // max(sequences, 1))
+    return _splits(target, sequences, t, n, key_heads, capacity)
 
 
-def _tiles(t: int, n: int, k: int) -> int:
-    """Workgroups of one sequence without splits; the query heads of a key head share a tile."""
-    return k * -(-t * (n // max(k, 1)) // _ROWS_PER_WORKGROUP)
-
-
-def _splits(target: str, workgroups: int, keys: int) -> int:
+def _splits(target: str, sequences: int, t: int, n: int, k: int, keys: int) -> int:
     """Splits enough for a workgroup on every compute unit, none of too few keys.
 
     The target may be any: then enough for the largest.
     """
-    if workgroups == 0:
+    workgroups = sequences * k
+    if workgroups == 0 or t * (n // k) > _PACKED_ROWS:
         return 1
     units = max(_COMPUTE_UNITS.values()) if target == ANY_TARGET else _COMPUTE_UNITS[target]
     return max(1, min(-(-units // workgroups), keys // _MIN_KEYS_PER_SPLIT))
