@@ -165,13 +165,16 @@ class PagedKeys(NamedTuple):
         logical = jnp.where(within, index // self._page_size, 0)
         page = jnp.where(within, self.block_tables[item.sequence, logical], 0)
         page = jnp.clip(page, 0, self.k_pages.shape[0] - 1)
+        # XLA on CPUs gathers bfloat16 by way of float32, and would convert the whole pool, once,
+        # before the loop; tied to the page, it converts what is gathered.
+        (k_pages, v_pages), page = lax.optimization_barrier(((self.k_pages, self.v_pages), page))
         block = PageBlock(index, jnp.ones_like(within), page, index % self._page_size)
 
         def rows(pages: jax.Array) -> jax.Array:
             found = pages[page, :, block.row] if self.hnd else pages[page, block.row]
             return jnp.where(within[:, None, None], found, 0)
 
-        return block, rows(self.k_pages), rows(self.v_pages)
+        return block, rows(k_pages), rows(v_pages)
 
     def zeros(self, dtype: Any, like: jax.Array) -> Pair:
         """See Keys."""

@@ -37,7 +37,8 @@ def append_to_pages(
       layout: "NHD" or "HND".
 
     Returns:
-      (k_pages, v_pages) with the new tokens.
+      (k_pages, v_pages) with the new tokens. In place where the pages are donated or carried by a
+      loop; XLA on CPUs alone takes a float32 copy to write into bfloat16 pages.
 
     Raises:
       ValueError: a shape or the layout is wrong.

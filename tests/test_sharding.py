@@ -1,0 +1,212 @@
+"""Paged attention over a mesh of devices: what divides, what is refused, with how much traffic."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from packs import PAGED_RUNS, Cache
+
+from jax_fa import paged_attention
+
+attend: Any = functools.partial(paged_attention, return_lse=True)
+CACHE = Cache(
+    "", ((3, 20), (3, 9), (3, 33), (3, 1)), n=8, k=2, h=16, page_size=4, spare_pages=4
+)  # 22 pages
+ROWS, PAGES = P("b", None, "h"), P(None, None, "h")
+PLACED = ROWS, PAGES, PAGES, P("b"), P("b")
+
+
+def operands(cache=CACHE, dtype="float32"):
+    return [jnp.nan_to_num(x) if x.dtype == dtype else x for x in cache.operands(dtype)]
+
+
+def mesh_of(kind: AxisType):
+    return jax.make_mesh((2, 2), ("b", "h"), axis_types=(kind,) * 2)
+
+
+def place(arrays, mesh, specs):
+    return [jax.device_put(x, NamedSharding(mesh, s)) for x, s in zip(arrays, specs, strict=True)]
+
+
+def collectives(f, *arrays):
+    """Of the compiled program."""
+    text = f.lower(*arrays).compile().as_text()
+    return re.findall(r" (all-[\w-]+|collective-[\w-]+|reduce-scatter)\(", text)
+
+
+def assert_same(actual, expected):
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        PLACED,
+        (ROWS, P(), P(), P(), P()),
+        (P("b"), P(), P(), P("b"), P("b")),
+        (P(None, None, "h"), PAGES, PAGES, P(), P()),
+        (P(), P(), P(), P("b"), P()),
+        (P(("b", "h")), P(), P(), P(("b", "h")), P()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
+def test_sequences_and_heads_divide_without_traffic(implementation, dtype, specs):
+    made = operands(dtype=dtype)
+    f = jax.jit(functools.partial(attend, implementation=implementation))
+    placed = place(made, mesh_of(AxisType.Auto), specs)
+    out, lse = f(*placed)
+    assert_same((out.astype(jnp.float32), lse), [x.astype(jnp.float32) for x in f(*made)])
+    assert collectives(f, *placed) == []
+    divided = max((x for x in (specs[0], specs[3]) if x), key=len)
+    assert tuple(out.sharding.spec)[: len(divided)] == tuple(divided)
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        (P(None, None, None, "h"), P(None, None, None, "h"), P(None, None, None, "h"), P(), P()),
+        (P(None, None, ("b", "h")), P(), P(), P(), P()),  # more ways than there are key heads
+        (P("b", None, "h"), P(None, None, "b"), PAGES, P("h"), P("b")),
+        (P(), P(), P(), P(None, "b"), P("b")),
+    ],
+    ids=str,
+)
+def test_other_placements_are_moved_and_right(specs):
+    made = operands()
+    tables = jnp.pad(made[3], ((0, 0), (0, made[3].shape[1] % 2)))
+    made[3] = tables
+    f = jax.jit(attend)
+    assert_same(f(*place(made, mesh_of(AxisType.Auto), specs)), f(*made))
+
+
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+def test_packed_queries_divide_by_heads(layout):
+    cache = dataclasses.replace(CACHE, packed=True, layout=layout)
+    made, keywords = operands(cache), cache.keywords()
+    pages = P(None, "h") if layout == "HND" else PAGES
+    placed = place(made, mesh_of(AxisType.Auto), (P(None, "h"), pages, pages, P(), P()))
+    f = jax.jit(lambda *x: attend(*x, **keywords))
+    assert_same(f(*placed), f(*made))
+    assert collectives(f, *placed) == []
+
+
+DIVIDED = [P("b"), P(None, "b"), P(("b", "h"))]
+
+
+@pytest.mark.parametrize("name", ["k_pages", "v_pages"])
+@pytest.mark.parametrize("spec", DIVIDED[:2], ids=str)
+def test_a_pool_divided_by_pages_is_refused(name, spec):
+    specs = [P(), *(spec if n == name else P() for n in ("k_pages", "v_pages")), P(), P()]
+    placed = place(operands(), mesh_of(AxisType.Auto), specs)
+    text = rf"{name} must not be sharded over its pages.*jax\.shard_map"
+    with pytest.raises(ValueError, match=text):
+        attend(*placed)
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"{name} must not be sharded over its"):
+        jax.jit(attend)(*placed)
+    mesh = mesh_of(AxisType.Explicit)
+    with jax.set_mesh(mesh), pytest.raises(ValueError, match=text):
+        jax.jit(attend).trace(*place(operands(), mesh, specs))
+
+
+def test_a_mesh_axis_of_one_device_divides_nothing():
+    mesh = jax.make_mesh((1, 4), ("b", "h"), axis_types=(AxisType.Auto,) * 2)
+    made = operands()
+    placed = place(made, mesh, (P(), P("b"), P("b"), P(), P()))
+    assert_same(attend(*placed), attend(*made))
+    assert_same(jax.jit(attend)(*placed), attend(*made))
+
+
+def test_each_device_may_have_a_pool_of_its_own():
+    """What the refusal advises: tables count pages within the device's own pool."""
+    halves = [operands(dataclasses.replace(CACHE, lengths=CACHE.lengths[i::2])) for i in (0, 1)]
+    pages = max(h[1].shape[0] for h in halves)
+    width = max(h[3].shape[1] for h in halves)
+    for h in halves:
+        h[1], h[2] = (jnp.pad(x, ((0, pages - x.shape[0]), *[(0, 0)] * 3)) for x in h[1:3])
+        h[3] = jnp.pad(h[3], ((0, 0), (0, width - h[3].shape[1])))
+    joined = [jnp.concatenate(pair) for pair in zip(*halves, strict=True)]
+    mesh = jax.make_mesh((2,), ("b",), axis_types=(AxisType.Auto,))
+    f = jax.jit(jax.shard_map(attend, mesh=mesh, in_specs=(P("b"),) * 5, out_specs=P("b")))
+    placed = place(joined, mesh, [P("b")] * 5)
+    expected = [jnp.concatenate(pair) for pair in zip(*(attend(*h) for h in halves), strict=True)]
+    assert_same(f(*placed), expected)
+    assert collectives(f, *placed) == []
+
+
+def scalar(*arrays):
+    out, lse = attend(*arrays)
+    return jnp.sum(jnp.sin(out)) + jnp.sum(lse)
+
+
+gradients = jax.jit(jax.grad(scalar, argnums=(0, 1, 2)))
+
+
+def test_axes_of_type_explicit():
+    made, mesh = operands(), mesh_of(AxisType.Explicit)
+    with jax.set_mesh(mesh):
+        placed = place(made, mesh, PLACED)
+        f = jax.jit(attend)
+        out, lse = f(*placed)
+        assert jax.typeof(out).sharding.spec == P("b", None, "h", None)
+        assert jax.typeof(lse).sharding.spec == P("b", None, "h")
+        assert collectives(f, *placed) == []
+        found = gradients(*placed)
+        assert jax.typeof(found[1]).sharding.spec == P(None, None, "h", None)
+    assert_same((out, lse), attend(*made))
+    assert_same(found, gradients(*made))
+
+
+def test_gradients_of_divided_operands():
+    made = operands()
+    assert_same(gradients(*place(made, mesh_of(AxisType.Auto), PLACED)), gradients(*made))
+
+
+@pytest.mark.parametrize("axes", [{"b"}, {"b", "h"}], ids=["some axes", "all axes"])
+def test_inside_of_shard_map(axes):
+    made, mesh = operands(), mesh_of(AxisType.Auto)
+    specs = PLACED if "h" in axes else (P("b"), P(), P(), P("b"), P("b"))
+    f = jax.shard_map(attend, mesh=mesh, in_specs=specs, out_specs=specs[0], axis_names=axes)
+    assert_same(jax.jit(f)(*place(made, mesh, PLACED)), attend(*made))
+
+
+def test_vmap_of_divided_operands():
+    made = operands()
+    stacked = [jnp.stack([x, x]) if i in (0, 3, 4) else x for i, x in enumerate(made)]
+    specs = P(None, *ROWS), PAGES, PAGES, P(None, "b"), P(None, "b")
+    f = jax.jit(jax.vmap(attend, (0, None, None, 0, 0)))
+    out, lse = f(*place(stacked, mesh_of(AxisType.Auto), specs))
+    expected = attend(*made)
+    for i in range(2):
+        assert_same((out[i], lse[i]), expected)
+
+
+def test_on_another_device_than_the_default():
+    made = operands()
+    device = jax.devices()[1]
+    out, lse = attend(*(jax.device_put(x, device) for x in made))
+    assert out.devices() == {device}
+    assert_same((out, lse), attend(*made))
+
+
+def test_export_for_two_platforms_and_call():
+    made = operands(dtype="bfloat16")
+    allowed = [export.DisabledSafetyCheck.custom_call("jax_fa_paged")]
+    f = jax.jit(attend)
+    exported = export.export(f, platforms=("cpu", "rocm"), disabled_checks=allowed)(*made)
+    loaded = export.deserialize(exported.serialize())
+    assert_same(
+        [x.astype(jnp.float32) for x in loaded.call(*made)],
+        [x.astype(jnp.float32) for x in f(*made)],
+    )
