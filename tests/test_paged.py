@@ -44,7 +44,7 @@ def test_matches_the_reference(cache, implementation, dtype):
     check(cache, implementation, dtype)
 
 
-@pytest.mark.parametrize("name", ["page 4, length 13", "a chunk of prefill", "T > S", "HND"])
+@pytest.mark.parametrize("name", ["page 4, length 13", "T > S", "HND"])
 def test_the_reference_is_dense_attention_on_each_sequence(name):
     cache = NAMED[name]
     q, k_pages, v_pages, tables, _ = cache.operands("float32")
@@ -79,8 +79,9 @@ def test_packed_rows_are_padded_rows():
     np.testing.assert_array_equal(out[start:], 0)
 
 
-@pytest.mark.parametrize("name", ["decode", "a chunk of prefill", "a mixed batch"])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("decode", "float16"), ("a chunk of prefill", "bfloat16")]
+)
 def test_xla_in_half_precision(name, dtype):
     check(NAMED[name], "xla", dtype)
 
@@ -91,14 +92,16 @@ def test_kernels_in_float16(target, name):
     check(NAMED[name], target, "float16")
 
 
-@pytest.mark.parametrize("num_splits", [1, 2, 7, None])
+@pytest.mark.parametrize(
+    ("implementation", "dtype", "num_splits"),
+    [("xla", "float32", 2), *((t, "bfloat16", n) for t in PAGED_TARGETS for n in (1, 2, 7, None))],
+)
 @pytest.mark.parametrize("name", ["decode", "a mixed batch"])
-@pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
 def test_any_number_of_splits(implementation, dtype, name, num_splits):
     check(NAMED[name], implementation, dtype, num_splits=num_splits)
 
 
-@pytest.mark.parametrize("hint", [0, 1, 10**6])
+@pytest.mark.parametrize("hint", [1, 10**6])
 @pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
 def test_a_hint_never_costs_rows(implementation, dtype, hint):
     check(MIXED, implementation, dtype, max_seqlen_q=hint)
@@ -336,7 +339,6 @@ def check_vmap(implementation, dtype, axes, packed, gradient=False):
         ((0, None, 0), True),
         ((0, 0, 0), False),
         ((0, None, None), False),
-        ((None, 0, 0), False),
     ],
     ids=str,
 )
