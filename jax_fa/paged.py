@@ -79,8 +79,8 @@ def paged_attention(
         read as an address.
       key_lengths: int32 [B], S_b. Whatever lies past it, NaN included, counts for nothing.
       query_lengths: int32 [B], T_b; rows from the length on are empty. All T by default.
-      cu_seqlens_q: int32 [B + 1], offsets of packed rows, for batches of mixed lengths; rows
-        outside of all sequences are empty.
+      cu_seqlens_q: int32 [B + 1], 0 and then non-decreasing: offsets of packed rows, for batches
+        of mixed lengths. Rows past the last are empty.
       max_seqlen_q: a hint for packed rows, the longest T_b. A wrong one may cost time, never rows.
       causal: row t sees keys s <= t + (S_b - T_b): aligned bottom-right.
       window: (left, right), counts of keys on either side of that diagonal, both ends inclusive;

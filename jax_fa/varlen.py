@@ -70,10 +70,10 @@ def flash_attention_varlen(
       query: [tq, N, H], bfloat16, float16, float32 or float64.
       key: [tk, K, H], same dtype.
       value: [tk, K, Hv], same dtype.
-      cu_seqlens_q: int32 [n + 1], non-decreasing: rows cu_seqlens_q[b]:cu_seqlens_q[b + 1] are
-        those of sequence b. Rows outside of all sequences are empty.
-      cu_seqlens_k: int32 [n + 1], likewise of keys. Keys outside of all sequences, NaN included,
-        count for nothing.
+      cu_seqlens_q: int32 [n + 1], 0 and then non-decreasing: rows
+        cu_seqlens_q[b]:cu_seqlens_q[b + 1] are those of sequence b. Rows past the last are empty.
+      cu_seqlens_k: int32 [n + 1], likewise of keys. Keys past the last, NaN included, count for
+        nothing.
       max_seqlen_q: a hint, the longest T_b. A wrong one may cost time, never rows.
       max_seqlen_k: a hint, the longest S_b.
       causal: row t of a sequence sees its keys s <= t + (S_b - T_b): aligned bottom-right.
@@ -96,8 +96,9 @@ def flash_attention_varlen(
       ValueError: a shape or an option is wrong. Both name the argument.
       NotImplementedError: the named target has no kernel for these operands; "xla" serves them.
 
-    Numerics: as flash_attention. Offsets are read on the device, with no synchronisation; offsets
-    that decrease or leave the operands give some numbers for the sequences concerned.
+    Numerics: as flash_attention. Offsets are read on the device, with no synchronisation. Those
+    that decrease or leave the operands give some numbers for the sequences concerned; where the
+    first is not 0, the rows before it are anything.
 
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """

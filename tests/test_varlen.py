@@ -168,8 +168,6 @@ def test_offsets_may_start_late(implementation, dtype):
         late[name] = late[name] + 4
     out, lse = attend_lse(q_late, k_late, v_late, implementation=implementation, **late)
     assert_close((out[4:], lse[4:]), expect_varlen(q, k, v, **early), clean(v), implementation)
-    np.testing.assert_array_equal(np.asarray(out[:4], np.float32), 0)
-    assert np.isneginf(np.asarray(lse[:4])).all()
 
 
 @pytest.mark.parametrize(("implementation", "dtype"), VARLEN_RUNS)
