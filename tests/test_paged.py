@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 from packs import CACHES, PAGED_RUNS, PAGED_TARGETS, Cache
 from tolerance import assert_close, compiled_reference, expect
 
-from jax_fa import flash_attention_varlen, paged_attention, reference
+from jax_fa import flash_attention_varlen, merge_attention, paged_attention, reference
 
 attend_lse: Any = functools.partial(paged_attention, return_lse=True)
 expect_paged = compiled_reference(reference.paged_attention)
@@ -128,6 +128,48 @@ def test_sequences_may_share_pages(implementation, dtype):
     operands = q, clean(k), clean(v), tables, jnp.array([40, 35], jnp.int32)
     actual = attend_lse(*operands, implementation=implementation)
     assert_close(actual, expect_paged(*operands), clean(v), implementation)
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
+def test_page_ids_past_65536(implementation, dtype):
+    check(Cache("", ((2, 40), (1, 9)), page_size=2, h=8, spare_pages=70_000), implementation, dtype)
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
+def test_sliced_and_transposed_operands(implementation, dtype):
+    """Pools of different layouts, one of them half of another array, queries heads first."""
+    q, k, v, tables, lengths = dataclasses.replace(CHUNK, packed=True).operands(dtype)
+    cu = dataclasses.replace(CHUNK, packed=True).keywords()
+
+    @jax.jit
+    def sliced(q_heads_first, both, v_transposed):
+        return attend_lse(
+            q_heads_first.swapaxes(0, 1),
+            both[..., :64],
+            v_transposed.transpose(2, 3, 0, 1),
+            tables,
+            lengths,
+            implementation=implementation,
+            **cu,
+        )
+
+    actual = sliced(q.swapaxes(0, 1), jnp.concatenate([k, v], -1), v.transpose(2, 3, 0, 1))
+    expected = attend_lse(q, k, v, tables, lengths, implementation=implementation, **cu)
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), PAGED_RUNS)
+def test_parts_of_a_cache_merge(implementation, dtype):
+    """A shared prefix, an own part of which one is empty; logits in one part far above."""
+    q, k, v, tables, _ = Cache("", ((3, 48), (3, 48)), n=4, k=2).operands(dtype)
+    k = k.at[tables[0, 0], 5].multiply(60)
+    attend = functools.partial(attend_lse, causal=False, implementation=implementation)
+    ends, prefix = jnp.array([48, 32], jnp.int32), jnp.array([32, 32], jnp.int32)
+    parts = attend(q, k, v, tables, prefix), attend(q, k, v, tables[:, 2:], ends - prefix)
+    assert np.isneginf(np.asarray(parts[1][1][1])).all()
+    whole = expect_paged(q, k, v, tables, ends, causal=False)
+    assert_close(merge_attention(*parts[0], *parts[1]), whole, clean(v), implementation)
 
 
 NONSENSE = {
@@ -418,6 +460,15 @@ def test_other_platforms_and_types_get_xla():
     assert "jax_fa_paged" not in lower("cuda")
     assert "jax_fa_paged" not in lower("rocm", dtype="float32")
     assert "jax_fa_paged" not in lower("rocm", dataclasses.replace(CHUNK, h=20))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_xla_takes_no_memory_of_the_size_of_the_pool(dtype):
+    q, pool = (jax.ShapeDtypeStruct(x, dtype) for x in ((2, 1, 4, 64), (4096, 16, 2, 64)))
+    tables, lengths = (jax.ShapeDtypeStruct(x, jnp.int32) for x in ((2, 8), (2,)))
+    compiled = jax.jit(paged_attention).lower(q, pool, pool, tables, lengths).compile()
+    analysis: Any = compiled.memory_analysis()
+    assert analysis.temp_size_in_bytes < 4096 * 16 * 2 * 64 / 10
 
 
 def test_decode_in_xla_takes_a_row_a_sequence():

@@ -171,6 +171,24 @@ def test_offsets_may_start_late(implementation, dtype):
 
 
 @pytest.mark.parametrize(("implementation", "dtype"), VARLEN_RUNS)
+def test_sliced_and_transposed_operands(implementation, dtype):
+    q, k, v = MIXED.operands(dtype)
+    keywords = MIXED.keywords()
+
+    @jax.jit
+    def sliced(q_heads_first, kv):
+        key, value = kv[..., :64], kv[..., 64:]
+        q = q_heads_first.swapaxes(0, 1)
+        return attend_lse(q, key, value, implementation=implementation, **keywords)
+
+    actual = sliced(q.swapaxes(0, 1), jnp.concatenate([k, v], -1))
+    for a, b in zip(
+        actual, attend_lse(q, k, v, implementation=implementation, **keywords), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), VARLEN_RUNS)
 def test_same_inputs_same_bits(implementation, dtype):
     operands = MIXED.operands(dtype)
     first = attend_lse(*operands, **MIXED.keywords(), implementation=implementation)
