@@ -75,68 +75,6 @@ DEFECTS = [
         says="overwrites v4 while a load into it is still under way",
     ),
     Defect(
-        "barrier_missing",
-        """
-        ds_write_b32 v1, v0
-        s_waitcnt lgkmcnt(0)
-        {mend}
-        v_xor_b32 v5, 0x100, v1
-        ds_read_b32 v3, v5
-        """,
-        mend="s_barrier",
-        says="(wrote with no barrier|was never written)",
-    ),
-    Defect(
-        "wait_before_barrier_missing",
-        """
-        ds_write_b32 v1, v0
-        {mend}
-        s_barrier
-        v_xor_b32 v5, 0x100, v1
-        ds_read_b32 v3, v5
-        """,
-        mend="s_waitcnt lgkmcnt(0)",
-        says="wrote with no barrier",
-    ),
-    Defect(
-        "write_after_read_without_barrier",
-        """
-        ds_write_b32 v1, v0
-        s_waitcnt lgkmcnt(0)
-        s_barrier
-        v_xor_b32 v5, 0x100, v1
-        ds_read_b32 v3, v5
-        s_waitcnt lgkmcnt(0)
-        {mend}
-        ds_write_b32 v1, v2
-        """,
-        mend="s_barrier",
-        says="(reads|wrote) with no barrier",
-    ),
-    Defect(
-        "barrier_in_one_wave_only",
-        """
-        v_mov_b32 v3, v0
-        v_readfirstlane_b32 s12, v2
-        s_cmp_eq_u32 s12, {mend}
-        s_cbranch_scc1 .Lskip
-        s_barrier
-        .Lskip:
-        """,
-        mend="2",
-        wrong="1",
-        says="(has ended without reaching this barrier|while others wait at a barrier)",
-    ),
-    Defect(
-        "lds_never_written",
-        """
-        {mend}
-        ds_read_b32 v3, v1
-        """,
-        mend="ds_write_b32 v1, v0",
-        says="reads LDS byte 0, which was never written",
-    ),
-    Defect(
         "vgpr_never_written",
         """
         {mend}
@@ -165,37 +103,6 @@ DEFECTS = [
         """,
         mend="s_mov_b32 s20, 1",
         says="reads s20, which was never written",
-    ),
-    Defect(
-        "lds_dma_read_before_its_wait",
-        """
-        s_mov_b32 m0, 0
-        v_readfirstlane_b32 s12, v2
-        s_lshl_b32 s12, s12, 8
-        s_mov_b32 m0, s12
-        s_nop 0
-        global_load_lds_dword v1, s[8:9]
-        {mend}
-        ds_read_b32 v3, v1
-        """,
-        mend="s_waitcnt vmcnt(0)",
-        says="while a load to LDS of wave 0 into it is still under way",
-    ),
-    Defect(
-        "lds_dma_without_barrier",
-        """
-        v_readfirstlane_b32 s12, v2
-        s_lshl_b32 s12, s12, 8
-        s_mov_b32 m0, s12
-        s_nop 0
-        global_load_lds_dword v1, s[8:9]
-        s_waitcnt vmcnt(0)
-        {mend}
-        v_xor_b32 v5, 0x100, v1
-        ds_read_b32 v3, v5
-        """,
-        mend="s_barrier",
-        says="(wrote with no barrier|was never written)",
     ),
     Defect(
         "load_past_the_end_by_one_byte",
@@ -230,59 +137,6 @@ DEFECTS = [
         says=r"lane 43, .*0 bytes past the end of 'a0'",
     ),
     Defect(
-        "m0_of_the_load_before",
-        """
-        v_readfirstlane_b32 s12, v2
-        s_lshl_b32 s12, s12, 9
-        s_mov_b32 m0, s12
-        s_nop 0
-        global_load_lds_dword v1, s[8:9]
-        {mend}
-        s_nop 0
-        global_load_lds_dword v1, s[8:9]
-        s_waitcnt vmcnt(0)
-        v_lshlrev_b32 v5, 2, v0
-        v_and_b32 v5, 0xff, v5
-        v_add_u32 v5, s12, v5
-        ds_read_b32 v3, v5
-        """,
-        mend="s_add_u32 m0, s12, 0x100",
-        says="while a load to LDS of wave 0 into it is still under way",
-    ),
-    Defect(
-        "m0_never_written",
-        """
-        v_readfirstlane_b32 s12, v2
-        s_cmp_eq_u32 s12, 0
-        s_cbranch_scc0 .Lskip
-        {mend}
-        s_nop 0
-        global_load_lds_dword v1, s[8:9]
-        .Lskip:
-        v_mov_b32 v3, 0
-        """,
-        mend="s_mov_b32 m0, 0",
-        says="reads m0, which was never written",
-    ),
-    Defect(
-        "lds_dma_before_the_read_of_another_wave",
-        """
-        ds_write_b32 v1, v0
-        v_readfirstlane_b32 s12, v2
-        s_lshl_b32 s12, s12, 8
-        s_mov_b32 m0, s12
-        s_waitcnt lgkmcnt(0)
-        s_barrier
-        v_xor_b32 v5, 0x100, v1
-        ds_read_b32 v3, v5
-        s_waitcnt lgkmcnt(0)
-        {mend}
-        global_load_lds_dword v1, s[8:9]
-        """,
-        mend="s_barrier",
-        says="((reads|wrote) with no barrier|a load to LDS of wave . into it is still under way)",
-    ),
-    Defect(
         "buffer_offset_never_written",
         """
         s_mov_b32 s12, s8
@@ -296,17 +150,18 @@ DEFECTS = [
         says="reads s20, which was never written",
     ),
     Defect(
-        "split_barrier_wait_missing",
+        "halves_loaded_into_one_register",
+        # Two loads into the halves may be under way at once; a whole one and a half may not.
         """
+        v_mov_b32 v3, 0
         ds_store_b32 v1, v0
         s_wait_dscnt 0x0
-        s_barrier_signal -1
+        global_load_d16_hi_b16 v3, v1, s[8:9]
         {mend}
-        v_xor_b32 v5, 0x80, v1
-        ds_load_b32 v3, v5
         """,
-        mend="s_barrier_wait -1",
-        says="(wrote with no barrier|was never written)",
+        mend="ds_load_u16_d16 v3, v1",
+        wrong="ds_load_b32 v3, v1",
+        says="loads into v3 while another load into it is still under way",
         target="gfx1201",
     ),
     Defect(

@@ -41,7 +41,9 @@ class Planner {
     }
     Read(instruction.mem.soffset, lanes);
     const bool one_lane = mnemonic.starts_with("v_writelane");
-    if ((flags & kReadsDst) != 0 && !one_lane) Read(instruction.dst, lanes);
+    // A load into half of a register keeps the other half as it will be when the load arrives.
+    const bool reads_dst = (flags & kReadsDst) != 0 && !one_lane && !IsMemory(op_class);
+    if (reads_dst) Read(instruction.dst, lanes);
     if ((flags & kReadsVccImplicitly) != 0) Read(Vcc(), lanes);
     if ((flags & kReadsM0) != 0) Read(Scalar(kSgprM0, 1), lanes);
     plan_.reads_scc = plan_.reads_scc || (flags & kReadsScc) != 0;

@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "emulator/access_plan.h"
@@ -67,8 +69,18 @@ class Checker {
     uint32_t readers;                     // waves, a bit each
     uint8_t writer;                       // Writer() of the last write
     uint8_t written : 4, last_bytes : 4;  // bytes ever written, and by the last write
-    uint8_t read_bytes;                   // by `readers`
+    uint8_t read_bytes : 4;               // by `readers`
+    uint8_t atomic : 1;                   // the last write was an atomic operation
     uint8_t dma_under_way;                // loads to LDS that have not arrived
+  };
+
+  // A write of LDS that may be a race, until its bytes show whether it changed anything: waves may
+  // write the same value to the same place.
+  struct Suspect {
+    const Instruction* instruction;
+    uint32_t dword, before, mask;  // the bits that the instruction writes
+    int lane;
+    std::string what;
   };
 
   void CheckRead(Wave& wave, const Instruction& instruction, const Access& access);
@@ -77,12 +89,18 @@ class Checker {
                  const Sequences& seen, int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                   uint32_t sequence, uint8_t writer, const Sequences& seen, int lane);
+  void Suspecting(const Instruction& instruction, uint32_t dword, uint8_t bytes, int lane,
+                  std::string what);
+  uint32_t LdsContents(uint32_t dword) const;
+  void JudgeSuspects(Wave& wave);
   // For each writer, the last of its writes that this wave may rely on.
   Sequences SeenBy(const Wave& wave) const;
   WaveState& State(const Wave& wave) { return waves_[wave.index_in_group]; }
 
   std::vector<WaveState> waves_;
   std::vector<LdsDword> lds_;
+  std::vector<Suspect> suspects_;
+  std::span<const uint8_t> lds_bytes_;
   HazardChecker hazards_;
   Sequences visible_ = {};  // writes that a completed barrier has made visible to all
 };
