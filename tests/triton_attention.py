@@ -1,7 +1,7 @@
 """Attention in Triton, written for these tests: what another compiler makes of the same problem."""
 
-import triton
-import triton.language as tl
+import triton  # pyright: ignore[reportMissingImports]
+import triton.language as tl  # pyright: ignore[reportMissingImports]
 
 
 @triton.jit
