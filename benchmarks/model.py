@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import model_runs
-from public_figures import CASES, Case
+from model_cases import CASES, Case
 
-from jax_fa import _timing
+from jax_fa import _timing, emulator
 from jax_fa._chrome_trace import chrome_trace
 from jax_fa._isa import listing
 from jax_fa._loops import find_hot_loops
@@ -21,7 +22,7 @@ NAME = "model"
 HELP = "modelled time of the kernels beside published figures; nothing here ran on a GPU"
 
 # Variants of a constant that are always shown.
-VARIANTS = {
+VARIANTS: dict[str, dict[str, dict[str, float]]] = {
     "gfx950": {"LDS at 128 B/clk": {"lds_pass": 2}},
     "gfx1201": {"exponential at 0 clk": {"trans_hold": 0}},
 }
@@ -37,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peer",
         action="append",
         default=[],
-        metavar="aiter=DIR",
-        help="also a foreign kernel: aiter=DIR, the folder hsa/gfx950/fmha_v3_fwd of ROCm/aiter",
+        metavar="aiter=DIR|triton",
+        help="also a foreign kernel: aiter=DIR, the folder hsa/gfx950/fmha_v3_fwd of ROCm/aiter; "
+        "triton, an attention kernel in Triton, compiled here (needs the extra 'peers')",
     )
     parser.add_argument(
         "--trace", type=Path, metavar="FILE", help="Chrome trace of a workgroup of the first case"
@@ -77,13 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
         "Each case: up to five workgroups of one head are emulated, those between are "
         "interpolated, other heads and sequences repeat them."
     )
-    runs: dict[str, model_runs.Run] = {}
+    kernels: dict[str, tuple[emulator.CodeObject, emulator.Launch, _timing.Samples]] = {}
     for case in cases:
         for runner in runners:
             ran = runner(case)
             if ran is None:
                 continue
-            runs.setdefault(f"{ran.who} {ran.launch.kernel}", ran)
+            for launch, samples in ran.parts:
+                kernels.setdefault(f"{ran.who} {launch.kernel}", (ran.code, launch, samples))
             report["cases"].append(_row(case, ran))
             print(_text(case, report["cases"][-1]), flush=True)
     report["calibration"] = _calibration(report["cases"])
@@ -92,23 +95,27 @@ def run(arguments: argparse.Namespace) -> int:
             "{who}, modelled against its own published figures: {cases} cases, mean deviation "
             "{mean:+.1%}, from {least:+.1%} to {most:+.1%}".format(**line)
         )
-    report["kernels"] = [_kernel(name, ran) for name, ran in runs.items()]
+    report["kernels"] = [_kernel(name, *found) for name, found in kernels.items()]
     for kernel in report["kernels"]:
         print("\n" + _kernel_text(kernel))
-    if arguments.trace and runs:
-        ran = next(iter(runs.values()))
-        first = ran.samples.trace.groups[0]
-        title = f"{ran.launch.kernel}, workgroup {first}"
-        arguments.trace.write_text(json.dumps(chrome_trace(ran.samples.trace, first, title)))
+    if arguments.trace and kernels:
+        _, launch, samples = next(iter(kernels.values()))
+        first = samples.trace.groups[0]
+        title = f"{launch.kernel}, workgroup {first}"
+        arguments.trace.write_text(json.dumps(chrome_trace(samples.trace, first, title)))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     return 0
 
 
 def _peer(option: str):
+    if option == "triton":
+        if importlib.util.find_spec("triton") is None:
+            raise ValueError("--peer triton needs the package triton: pip install '.[peers]'")
+        return model_runs.run_triton
     name, _, folder = option.partition("=")
     if name != "aiter" or not folder:
-        raise ValueError(f"--peer must be aiter=DIR; got {option}")
+        raise ValueError(f"--peer must be aiter=DIR or triton; got {option}")
     if not any(Path(folder).glob("fwd_hd128_bf16*.co")):
         raise ValueError(
             f"--peer aiter=DIR must name a folder with fwd_hd128_bf16*.co; got {folder}"
@@ -117,33 +124,35 @@ def _peer(option: str):
 
 
 def _row(case: Case, ran: model_runs.Run) -> dict[str, Any]:
-    grid = ran.samples.grid()
-    simd_clk = grid["simds"] * grid["clk"]
-    launch = ran.launch
+    grids = ran.grids()
+    first, (launch, samples) = grids[0], ran.parts[0]
+    clk = sum(grid["clk"] for grid in grids)
+    simd_clk = first["simds"] * clk
     row = {
         "case": case.name,
         "who": ran.who,
-        "kernel": launch.kernel,
+        "kernels": [launched.kernel for launched, _ in ran.parts],
         "flops": case.flops,
-        "clk": grid["clk"],
-        "bound": max(("dispatch", "l2", "fabric", "memory"), key=lambda b: grid[f"{b}_clk"]),
-        "matrix_busy": grid["matrix_clk"] / simd_clk,
-        "useful_busy": case.flops / grid["flops_per_clk"] / simd_clk,
-        "clock_hz": grid["clock_hz"],
-        "stream": grid["stream"],
-        "tflops": _tflops(case, grid),
-        "resident_workgroups": ran.samples.resident,
-        "sampled_workgroups": ran.samples.trace.groups,
-        "sampled_of": ran.samples.count,
+        "clk": clk,
+        "bound": max(("memory", "fabric", "l2", "dispatch"), key=lambda b: first[f"{b}_clk"]),
+        "matrix_busy": sum(grid["matrix_clk"] for grid in grids) / simd_clk,
+        "useful_busy": case.flops / first["flops_per_clk"] / simd_clk,
+        "clock_hz": first["clock_hz"],
+        "stream": first["stream"],
+        "tflops": _tflops(case, grids),
+        "bytes_per_s": sum(case.operand_bytes.values()) / _seconds(grids),
+        "resident_workgroups": samples.resident,
+        "sampled_workgroups": samples.trace.groups,
+        "sampled_of": samples.count,
         "counts": launch.counts["class"],
         "bytes": launch.bytes,
         "bank_conflicts": launch.bank_conflicts,
         "published_tflops": case.tflops,
     }
-    row["to_floor"] = 1 / row["useful_busy"]
+    floor_clk = max(row["useful_busy"] * clk, first["memory_clk"])
+    row["to_floor"] = clk / floor_clk
     row["variants"] = {
-        name: _tflops(case, ran.samples.grid(changed))
-        for name, changed in VARIANTS[case.target].items()
+        name: _tflops(case, ran.grids(changed)) for name, changed in VARIANTS[case.target].items()
     }
     row["deviation"] = {who: row["tflops"] / figure - 1 for who, figure in case.tflops.items()}
     return row
@@ -160,9 +169,18 @@ def _calibration(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _tflops(case: Case, grid: dict[str, float]) -> float:
-    """At the clock that a stream of these matrix instructions holds, and as much of it."""
-    return case.flops / (grid["clk"] / grid["clock_hz"] / grid["stream"]) / 1e12
+def _seconds(grids: list[dict[str, float]]) -> float:
+    """At the clock that a stream of the first kernel's matrix instructions holds, as it holds it.
+
+    What is bound by memory does not depend on the clock.
+    """
+    clk = sum(grid["clk"] for grid in grids)
+    sustained = grids[0]["clk"] > grids[0]["memory_clk"]
+    return clk / grids[0]["clock_hz"] / (grids[0]["stream"] if sustained else 1)
+
+
+def _tflops(case: Case, grids: list[dict[str, float]]) -> float:
+    return case.flops / _seconds(grids) / 1e12
 
 
 def _text(case: Case, row: dict[str, Any]) -> str:
@@ -170,26 +188,30 @@ def _text(case: Case, row: dict[str, Any]) -> str:
         f"{who} {figure:g} ({row['deviation'][who]:+.0%})" for who, figure in case.tflops.items()
     )
     variants = ", ".join(f"{name} {tflops:.0f}" for name, tflops in row["variants"].items())
+    speed = f"{row['tflops']:.0f} TFLOP/s"
+    if row["bound"] == "memory":
+        speed = f"{row['bytes_per_s'] / 1e12:.2f} TB/s, " + speed
     return (
         f"{row['case']:<16} {row['who']:<7} modelled {row['clk'] / 1e6:8.3f} Mclk "
         f"({row['to_floor']:.2f} x floor, {row['bound']}), matrix busy {row['matrix_busy']:.1%}, "
-        f"useful {row['useful_busy']:.1%}, {row['tflops']:.0f} TFLOP/s at "
-        f"{row['clock_hz'] / 1e6:.0f} MHz x {row['stream']:.3f} [{variants}]; "
-        f"published: {published}"
+        f"useful {row['useful_busy']:.1%}, {speed} at "
+        f"{row['clock_hz'] / 1e6:.0f} MHz x {row['stream']:.3f} [{variants}]"
+        + (f"; published: {published}" if published else "")
     )
 
 
-def _kernel(name: str, ran: model_runs.Run) -> dict[str, Any]:
+def _kernel(
+    name: str, code: emulator.CodeObject, launch: emulator.Launch, samples: _timing.Samples
+) -> dict[str, Any]:
     """Of a kernel: its hot loops by rules of thumb, and what its time depends on."""
-    loops = find_hot_loops(listing(ran.code, ran.launch.kernel))
-    found = _timing.sensitivity(ran.samples.trace, ran.samples.resident)
+    loops = find_hot_loops(listing(code, launch.kernel))
     return {
         "name": name,
-        "slot_rule_clk": [_timing.slot_rule_clk(ran.code.target, loop) for loop in loops],
+        "slot_rule_clk": [_timing.slot_rule_clk(code.target, loop) for loop in loops],
         "matrix": [sum(i.is_matrix for i in loop) for loop in loops],
         "sensitivity": [
             {"constant": row.name, "value": row.value, "halved": halved, "doubled": doubled}
-            for row, halved, doubled in found
+            for row, halved, doubled in _timing.sensitivity(samples.trace, samples.resident)
         ],
     }
 

@@ -21,8 +21,9 @@ from jax_fa._spec import TARGETS
 
 HELP = "registers, LDS and instruction counts of the hot loops of a code object"
 
-# flash_bfloat16_h128_softcap: op, dtype, head size tile, and what changes the loop.
-_NAME = re.compile(r"([a-z]+)_(bfloat16|float16)_h(\d+)_([a-z0-9_]+)")
+# flash_bfloat16_h128_softcap: op, dtype, head size tile, and what changes the loop. The kernel that
+# merges splits serves any head size: merge_bfloat16.
+_NAME = re.compile(r"([a-z]+)_(bfloat16|float16)(?:_h(\d+)_([a-z0-9_]+))?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,9 +116,9 @@ def describe_name(name: str) -> dict[str, Any]:
     op, dtype, head_dim, variant = match.groups()
     return {
         "op": op,
-        "variant": variant.replace("_", "+"),
+        "variant": (variant or "plain").replace("_", "+"),
         "dtype": dtype,
-        "head_dim": int(head_dim),
+        "head_dim": int(head_dim) if head_dim else None,
     }
 
 

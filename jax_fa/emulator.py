@@ -238,7 +238,7 @@ def configure(
     A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
     error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
     ``timing=True`` models the time of the launches that ``record`` yields. With ``workgroups`` only
-    these of every launch run, and the results are not to be used.
+    these run of every launch that has them, and the results are not to be used.
     """
     before = _native.emulator_settings()
     wanted = dict(before)

@@ -123,6 +123,13 @@ def test_names():
         "dtype": "float16",
         "head_dim": 64,
     }
+    assert _isa.describe_name("merge_bfloat16") == {
+        "op": "merge",
+        "variant": "plain",
+        "dtype": "bfloat16",
+        "head_dim": None,
+    }
+    assert set(_isa.describe_name("attention").values()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_report(run, capsys, tmp_path, target, case):
     assert row["who"] == "jax_fa"
     assert 0 < row["useful_busy"] <= 1
     assert 0 < row["matrix_busy"] <= 1
-    assert row["to_floor"] == pytest.approx(1 / row["useful_busy"])
+    assert row["to_floor"] >= 1
     assert row["tflops"] > 0
     assert row["variants"]
     for who, figure in row["published_tflops"].items():

@@ -80,7 +80,11 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   options.collect = settings.collect;
   options.threads = settings.threads;
   options.timing = settings.timing;
-  options.workgroups = settings.workgroups;
+  // The settings are for every launch: of a small grid those that it has.
+  const uint64_t groups = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  for (const uint64_t group : settings.workgroups) {
+    if (group < groups) options.workgroups.push_back(group);
+  }
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
 
   RecordedLaunch record;

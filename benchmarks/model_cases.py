@@ -1,4 +1,4 @@
-"""Published forward TFLOP/s at bfloat16, to hold the timing model against.
+"""The shapes of the timing model's benchmark, with published forward TFLOP/s at bfloat16.
 
 MI355X: HipKittens' table, its own kernels and AITER's (the v3 assembly) in the same run; batch 16.
 RX 9070 XT: gcnasm, hand assembly and HIP. Clocks are mostly unstated.
@@ -11,7 +11,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A published shape: T = S, and who reached what."""
+    """A shape, and who reached what on it; ``s`` is ``t`` where not said."""
 
     name: str
     target: str
@@ -22,18 +22,29 @@ class Case:
     h: int
     causal: bool
     tflops: dict[str, float]
+    s: int | None = None
+
+    @property
+    def keys(self) -> int:
+        """S."""
+        return self.t if self.s is None else self.s
 
     @property
     def flops(self) -> float:
         """Floating-point operations of the scores that are not masked, both products."""
-        pairs = self.t * (self.t + 1) / 2 if self.causal else self.t**2
+        masked = self.t * (self.t - 1) / 2 if self.causal else 0  # aligned bottom-right
+        pairs = self.t * self.keys - masked
         return 4.0 * self.batch * self.n * self.h * pairs
 
     @property
     def operand_bytes(self) -> dict[str, float]:
         """Bytes of Q and out together, of K and V together, and of lse."""
-        row = 2 * self.h * self.batch * self.t
-        return {"qo": 2.0 * row * self.n, "kv": 2.0 * row * self.k, "lse": 4.0 * row / self.h}
+        head = 2.0 * self.h * self.batch
+        return {
+            "qo": 2 * head * self.t * self.n,
+            "kv": 2 * head * self.keys * self.k,
+            "lse": 2 * head / self.h * self.t * self.n,
+        }
 
 
 def _mi355x(name: str, lengths: tuple[int, ...], k_heads: tuple[int, int], causal: bool, **rows):
@@ -65,7 +76,10 @@ CASES = (
     ),
     Case("d64-16k", "gfx950", 16, 16384, 16, 16, 64, False, {"hipkittens": 969}),
     Case("d64-causal-16k", "gfx950", 16, 16384, 16, 16, 64, True, {"hipkittens": 862}),
+    Case("decode-b32-32k", "gfx950", 32, 1, 64, 8, 128, True, {}, 32768),
+    Case("decode-b1-128k", "gfx950", 1, 1, 64, 8, 128, True, {}, 131072),
     Case("h32-1536", "gfx1201", 1, 1536, 32, 32, 128, False, {"gcnasm-assembly": 119.8}),
     Case("h32-2048", "gfx1201", 1, 2048, 32, 32, 128, False, {"gcnasm-hip": 102.8}),
     Case("b4-h32-4096", "gfx1201", 4, 4096, 32, 32, 128, False, {"gcnasm-hip": 94.8}),
+    Case("decode-b8-16k", "gfx1201", 8, 1, 32, 8, 128, True, {}, 16384),
 )
