@@ -63,6 +63,7 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
                  rows * row_stride_bytes, kMaxInt);
   };
   const int64_t query_row = problem.num_heads * problem.head_dim;
+  const int64_t page_bytes = problem.paged ? KeyStrides(problem).batch * kElementBytes : 0;
   const int64_t key_row_bytes = KeyStrides(problem).row * kElementBytes;
   // Positions are compared as t + d + window, each below kOpenWindow, in 32 bits.
   for (const Status& status :
@@ -74,6 +75,7 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
         check("the page size", problem.page_size, kOpenWindow - 1),
         check("the number of pages", problem.num_pages, kMaxInt),
         check("the number of pages of a sequence", problem.max_pages, kMaxInt),
+        check("the size of a page in bytes", page_bytes, 0xffffffffll),
         span("query", tile.rows_per_wave(), query_row * kElementBytes),
         span("the partial output", problem.num_splits > 1 ? tile.rows_per_wave() : 0,
              query_row * static_cast<int64_t>(sizeof(float))),

@@ -82,13 +82,14 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
   if constexpr (Config::kKeyParts > 1) {
     if (!combine_waves<Config>(results, output)) return;
   }
+  const AttentionParams late = arch::reload_params<AttentionParams>();
   if constexpr (Config::kSplits) {
-    if (params.num_splits > 1) {
-      store_partial<Config>(params, sequence, work.head, work.split, rows, results, output);
+    if (late.num_splits > 1) {
+      store_partial<Config>(late, sequence, work.head, work.split, rows, results, output);
       return;
     }
   }
-  store_output<Config>(params, sequence, work.head, rows, results, output);
+  store_output<Config>(late, sequence, work.head, rows, results, output);
 }
 
 }  // namespace jax_fa

@@ -5,8 +5,8 @@
 //   DenseKeys      rows at a constant distance
 //   PagedKeys      pages of a multiple of the key tile: a tile lies in one page
 //   ScatteredKeys  any other page size: rows of a tile lie anywhere, each lane finds its own
-// The first two are uniform: they give the `Place` of a run of rows, as bounded buffers of keys and
-// values; a page's entry is fetched a tile ahead (`prepare`). A page outside the pool has no rows.
+// The first two are uniform: tile after tile they give the `Place` of its rows, as bounded buffers
+// of keys and values. A page outside the pool has no rows.
 #ifndef JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 #define JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 
@@ -47,9 +47,14 @@ class DenseRows {
   u32 row_bytes_;
 };
 
+// What lanes read in place of a row that is not there, where addresses have no range check.
+inline constexpr int kZeroRowBytes = 512;
+static __attribute__((constant, aligned(16))) const u32 kZeroRow[kZeroRowBytes / 4] = {};
+JAX_FA_DEVICE const char* zero_row() { return reinterpret_cast<const char*>(kZeroRow); }
+
 // A run of rows of K and V that follow each other.
 struct Place {
-  i64 offset;   // bytes from the start of the operand
+  i64 offset;   // bytes from the start of the operand; where no row is present, of values: zeros
   int present;  // rows that may be read, 0 or less: none
 };
 
@@ -93,9 +98,8 @@ class KeyRows {
 class DenseKeys : public KeyRows {
  public:
   using KeyRows::KeyRows;
-  static constexpr bool kMayBeAbsent = false;  // a tile that has a key in reach has rows
 
-  JAX_FA_DEVICE void prepare(int /*first*/) {}
+  JAX_FA_DEVICE void start(int /*first*/, int /*count*/) {}
   JAX_FA_DEVICE Place place(int first, int count) const {
     return {first * row_stride_bytes_, min_int(end_ - first, count)};
   }
@@ -107,58 +111,90 @@ class PageTable {
   JAX_FA_DEVICE PageTable(const AttentionParams& params, const Sequence& sequence,
                           u32 element_bytes)
       : entries_(params.block_tables + static_cast<i64>(sequence.index) * params.max_pages),
-        page_stride_bytes_(params.key_stride.batch * element_bytes),
+        page_stride_bytes_(static_cast<u32>(params.key_stride.batch) * element_bytes),
         divisor_(params.page_divisor),
         page_size_(params.page_size),
         pages_(params.num_pages) {}
 
-  JAX_FA_DEVICE const int* entry(int key) const {
-    const u32 offset = page_of(key) * static_cast<u32>(sizeof(int));  // a page holds a key at least
+  JAX_FA_DEVICE const int* entry(u32 page) const {
+    const u32 offset = page * static_cast<u32>(sizeof(int));  // a page holds a key at least
     return reinterpret_cast<const int*>(reinterpret_cast<const char*>(entries_) + offset);
   }
   JAX_FA_DEVICE bool holds(int page) const {
     return static_cast<u32>(page) < static_cast<u32>(pages_);
   }
-  // Bytes from the start of the pool to the row of `key`, which lies in `page`.
-  JAX_FA_DEVICE i64 offset(int key, int page, i64 row_stride_bytes) const {
-    return static_cast<u32>(page) * page_stride_bytes_ + slot(key) * row_stride_bytes;
+  // Bytes from the start of the pool to a page, and to the row of `key`, which lies in `page`.
+  JAX_FA_DEVICE i64 page_offset(int page) const {
+    return static_cast<u64>(static_cast<u32>(page)) * page_stride_bytes_;
   }
-  JAX_FA_DEVICE u32 slot(int key) const { return key - page_of(key) * page_size_; }
-
- private:
+  JAX_FA_DEVICE i64 offset(int key, int page, i64 row_stride_bytes) const {
+    const u32 slot = key - page_of(key) * page_size_;
+    return page_offset(page) + slot * row_stride_bytes;
+  }
+  // The logical page of a key.
   JAX_FA_DEVICE u32 page_of(int key) const {
     const u64 product = static_cast<u64>(static_cast<u32>(key) << 1) * divisor_.magic;
     return static_cast<u32>(product >> 32) >> divisor_.shift;
   }
 
+ private:
   const int* entries_;
-  i64 page_stride_bytes_;
+  u32 page_stride_bytes_;
   Divisor divisor_;
   int page_size_;
   int pages_;
 };
 
+// Goes from tile to tile, so that a tile costs an addition, and a page its entry, fetched a page
+// ahead, and one multiplication.
 class PagedKeys : public KeyRows {
  public:
-  static constexpr bool kMayBeAbsent = true;
   template <class Element>
   JAX_FA_DEVICE PagedKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
                           int end, Element element)
       : KeyRows(params, sequence, kv_head, end, element),
-        table_(params, sequence, sizeof(Element)) {}
+        table_(params, sequence, sizeof(Element)),
+        page_size_(params.page_size) {}
 
-  // Of the run that place() will be asked for next.
-  JAX_FA_DEVICE void prepare(int first) {
-    page_ = arch::load_uniform(table_.entry(min_int(first, end_ - 1)));
+  // Before the first place(), which will be of `first`; the following ones are of the tiles of
+  // `count` rows after it.
+  JAX_FA_DEVICE void start(int first, int count) {
+    page_ = table_.page_of(first);
+    last_page_ = table_.page_of(end_ - 1);
+    next_ = arch::load_uniform(table_.entry(page_));
+    page_end_ = page_ * page_size_;
+    const int slot = first - page_end_;
+    turn_page(count);
+    if (present_ > 0) offset_ += slot * row_stride_bytes_;
   }
-  JAX_FA_DEVICE Place place(int first, int count) const {
-    return {table_.offset(first, page_, row_stride_bytes_),
-            table_.holds(page_) ? min_int(end_ - first, count) : 0};
+  JAX_FA_DEVICE Place place(int first, int count) {
+    const Place place = {offset_, min_int(end_ - first, present_)};
+    offset_ += present_ * row_stride_bytes();
+    if (first + count == page_end_) turn_page(count);
+    return place;
   }
 
  private:
+  JAX_FA_DEVICE void turn_page(int count) {
+    present_ = count;
+    offset_ = table_.page_offset(next_);
+    if (__builtin_expect(!table_.holds(next_), 0)) {
+      present_ = 0;
+      offset_ = zero_row() - value_;
+    }
+    page_end_ += page_size_;
+    ++page_;
+    next_ = arch::load_uniform(table_.entry(min_int(page_, last_page_)));
+  }
+
   PageTable table_;
-  int page_;
+  int page_size_;
+  i64 offset_;    // of the next tile
+  int present_;   // rows of a tile of its page that are there: all or none
+  int page_end_;  // one past the last key of its page
+  int page_;      // the logical page after it,
+  int next_;      // and that one's entry
+  int last_page_;
 };
 
 class ScatteredKeys : public KeyRows {
@@ -171,7 +207,7 @@ class ScatteredKeys : public KeyRows {
 
   // This lane's `key`: the entry of its page, to be fetched ahead, ...
   JAX_FA_DEVICE int fetch(int key) const {
-    return arch::load_4_bytes(table_.entry(min_int(key, end_ - 1)));
+    return arch::load_4_bytes(table_.entry(table_.page_of(min_int(key, end_ - 1))));
   }
   // ... whether there is such a row, and where: bytes from the start of the pool.
   JAX_FA_DEVICE bool present(int key, int page) const { return key < end_ && table_.holds(page); }
@@ -182,11 +218,6 @@ class ScatteredKeys : public KeyRows {
  private:
   PageTable table_;
 };
-
-// What lanes read in place of a row that is not there, where addresses have no range check.
-inline constexpr int kZeroRowBytes = 512;
-static __attribute__((constant, aligned(16))) const u32 kZeroRow[kZeroRowBytes / 4] = {};
-JAX_FA_DEVICE const char* zero_row() { return reinterpret_cast<const char*>(kZeroRow); }
 
 }  // namespace jax_fa
 

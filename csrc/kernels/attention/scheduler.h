@@ -9,12 +9,12 @@
 // split), whatever the numbers; locality is all that depends on how ids are placed.
 //
 // Packed sequences. How many tiles a sequence takes is known on the device alone, so the grid is
-// made from the packed total: sequence b owns the slots from floor(cu[b] G / kBlockQ) + b on (G:
-// rows that a token has in a tile), and
+// made from the packed total: sequence b owns the slots from floor(cu[b] G / kBlockQ) + b + 1 on
+// (G: rows that a token has in a tile), and
 //   floor(y / q) - floor(x / q) + 1 >= ceil((y - x) / q)
-// so that it owns enough of them; surplus slots find no row and return. The rows past cu[n] are one
-// more sequence without keys. First slots grow with b, so a slot finds its sequence by search. All
-// sequences of a key head are one unit.
+// so that it owns enough of them; surplus slots find no row and return. The rows before cu[0] and
+// those past cu[n] are two more sequences, -1 and n, without keys. First slots grow with b, so a
+// slot finds its sequence by search. All sequences of a key head are one unit.
 #ifndef JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 #define JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 
@@ -40,24 +40,27 @@ template <class Config>
 JAX_FA_DEVICE void find_sequence(const AttentionParams& params, int rows_per_token, int slot,
                                  Work& work) {
   const auto first_slot = [&](int sequence, int start) {
-    return clamp_length(start, params.seqlen_q) * rows_per_token / Config::kBlockQ + sequence;
+    const int row = clamp_length(start, params.seqlen_q) * rows_per_token;
+    return sequence < 0 ? 0 : row / Config::kBlockQ + sequence + 1;
   };
-  int first = 0;
-  int count = params.batch + 1;
+  int first = -1;
+  int count = params.batch + 2;
   while (count > 1) {
     const int step = ceil_div(count, arch::kWaveSize);
     const int probe = static_cast<int>(arch::lane_id()) * step;
     bool owns = false;
     if (probe < count) {
       const int sequence = first + probe;
-      owns = first_slot(sequence, arch::load_4_bytes(params.cu_seqlens_q + sequence)) <= slot;
+      const int start = arch::load_4_bytes(params.cu_seqlens_q + max_int(0, sequence));
+      owns = first_slot(sequence, start) <= slot;
     }
     const int skipped = max_int(0, arch::count_lanes(owns) - 1) * step;
     first += skipped;
     count = min_int(step, count - skipped);
   }
   work.sequence = first;
-  work.query_tile = slot - first_slot(first, arch::load_uniform(params.cu_seqlens_q + first));
+  const int start = arch::load_uniform(params.cu_seqlens_q + max_int(0, first));
+  work.query_tile = slot - first_slot(first, start);
 }
 
 template <class Config>
@@ -69,7 +72,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   const u32 heads = Config::kPackHeads ? 1 : group;                 // that take workgroups each
   const u32 rows_per_token = Config::kPackHeads ? group : 1;
   const u32 slots = ceil_div(params.seqlen_q * rows_per_token, Config::kBlockQ) +
-                    (packed ? static_cast<u32>(params.batch) : 0);
+                    (packed ? static_cast<u32>(params.batch) + 1 : 0);
   const u32 splits = Config::kSplits ? params.num_splits : 1;
   const u32 unit_size = slots * heads * splits;
   const u32 units = kv_heads * (packed ? 1 : params.batch);

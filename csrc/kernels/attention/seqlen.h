@@ -9,7 +9,7 @@
 namespace jax_fa {
 
 struct Sequence {
-  int index;         // of the sequence; `batch` where the packed rows past the last one are meant
+  int index;         // -1 and `batch`: the packed rows before the first sequence and past the last
   i64 query_offset;  // elements from the operand's start to the sequence's first row
   i64 key_offset;    // values too; 0 when paged
   i64 out_offset;
@@ -27,7 +27,7 @@ JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index) {
   const auto entry = [](const int* lengths, int i, int limit) {
     return clamp_length(arch::load_uniform(lengths + i), limit);
   };
-  const bool exists = index < params.batch;
+  const bool exists = index >= 0 && index < params.batch;
 
   Sequence s;
   s.index = index;
@@ -36,9 +36,9 @@ JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index) {
   s.key_length = exists ? params.seqlen_k : 0;
 
   if (params.cu_seqlens_q) {
-    const int first = entry(params.cu_seqlens_q, index, params.seqlen_q);
-    const int end =
-        exists ? entry(params.cu_seqlens_q, index + 1, params.seqlen_q) : params.seqlen_q;
+    const int first = index < 0 ? 0 : entry(params.cu_seqlens_q, index, params.seqlen_q);
+    const int end = index < params.batch ? entry(params.cu_seqlens_q, index + 1, params.seqlen_q)
+                                         : params.seqlen_q;
     s.query_rows = max_int(0, end - first);
     if (exists) s.query_length = s.query_rows;
     s.query_offset = first * params.query_stride.row;

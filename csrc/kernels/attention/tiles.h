@@ -91,7 +91,7 @@ constexpr long long AttentionGrid(const AttentionTile& tile, bool packed, long l
                                   long long seqlen_q, long long rows_per_token, long long heads,
                                   long long num_splits) {
   const long long tiles = (seqlen_q * rows_per_token + tile.block_q() - 1) / tile.block_q();
-  return (packed ? tiles + batch : tiles * batch) * heads * num_splits;
+  return (packed ? tiles + batch + 1 : tiles * batch) * heads * num_splits;
 }
 
 }  // namespace jax_fa

@@ -34,8 +34,10 @@ class KeyOperands {
     head_end_ = static_cast<int>(keys.head_bytes() - depth_bytes);
   }
 
-  // Fetches what the next tile(), which will be of `first_key`, needs to know.
-  JAX_FA_DEVICE void prepare(int first_key) { keys_.prepare(first_key); }
+  // Before the first tile(), which will be of `first_key`; the following ones are of the tiles
+  // after it, and before each of them there is time to fetch(), earlier than its use.
+  JAX_FA_DEVICE void start(int first_key) { keys_.start(first_key, kFragments * kFragmentDim); }
+  JAX_FA_DEVICE void fetch(int /*first_key*/) {}
 
   // Once per tile: keeps the compiler from holding a register per constant added to an offset,
   // which then is part of the load instruction.
@@ -43,7 +45,7 @@ class KeyOperands {
     JAX_FA_UNROLL for (u32& offset : offset_) offset = opaque(offset);
   }
 
-  JAX_FA_DEVICE Tile tile(int first_key) const {
+  JAX_FA_DEVICE Tile tile(int first_key) {
     const Place place = keys_.place(first_key, kFragments * kFragmentDim);
     return {keys_.keys(place), place};
   }
@@ -97,8 +99,6 @@ class ValueOperands {
 
   JAX_FA_DEVICE void begin_tile() {}
 
-  JAX_FA_DEVICE void prepare(int /*first_key*/) {}
-
   // Keys 16 fragment .. +15 of a tile.
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
@@ -108,12 +108,12 @@ class ValueOperands {
     const int first = fragment * kFragmentDim;
     const char* base = keys_.value(place.offset);
     if (__builtin_expect(first + kFragmentDim <= place.present, 1)) {
-      return {base + first * keys_.row_stride_bytes(), offset_};
+      return {base, offset_ + first * keys_.row_stride_bytes()};
     }
-    // Rare: only the last block of a sequence, and those past it in the same tile.
+    // Rare: only the last block of a sequence, those past it in the same tile, and absent pages, of
+    // which a Place gives a row of zeros.
     const ValueLane lane;
-    if (Keys::kMayBeAbsent && place.present <= 0) return {zero_row(), lane.column_bytes};
-    const int row = min_int(first + lane.row, place.present - 1);
+    const int row = max_int(0, min_int(first + lane.row, place.present - 1));
     // Not one multiply-add: it would be a 64-bit one with an upper half that nobody has written.
     const u32 row_offset = opaque(row * keys_.row_stride_bytes());
     return {base, row_offset + lane.column_bytes};

@@ -69,7 +69,7 @@ class Mainloop {
                           const QueryFragments<Config>& query, Softmax<Config>& softmax,
                           OutputFragments<Config>& output) {
     // Key fragments in turn: consecutive matrix instructions have different accumulators.
-    keys_.prepare(wave.begin * Config::kBlockKv);
+    keys_.start(wave.begin * Config::kBlockKv);
     typename KeyReader::Tile key_tile = keys_.tile(wave.begin * Config::kBlockKv);
     const auto load_key = [&](int i) {
       return keys_.template read<kWholeHead>(key_tile, i % Config::kScoreTiles,
@@ -89,7 +89,6 @@ class Mainloop {
     for (int tile = wave.begin; tile < wave.end; ++tile) {
       keys_.begin_tile();
       values_.begin_tile();
-      values_.prepare(tile * Config::kBlockKv);
       fence_schedule();
       ScoreFragments<Config> scores;
       JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
@@ -111,7 +110,7 @@ class Mainloop {
       }
       const ProbabilityFragments<Config> p = softmax.update(scores, output);
       ValueReader::hide(block);  // or base + offset is formed early, in vector registers
-      keys_.prepare((tile + 1) * Config::kBlockKv);
+      keys_.fetch((tile + 1) * Config::kBlockKv);
       fence_schedule();
 
       JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {

@@ -20,7 +20,8 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
 
   JAX_FA_DEVICE explicit KeyOperands(const ScatteredKeys& keys) : keys_(keys) {}
 
-  JAX_FA_DEVICE void prepare(int first_key) {
+  JAX_FA_DEVICE void start(int first_key) { fetch(first_key); }
+  JAX_FA_DEVICE void fetch(int first_key) {
     const u32 lane = fragment_column();
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       pages_[f] = keys_.fetch(first_key + f * kFragmentDim + lane);
@@ -65,7 +66,6 @@ class ValueOperands<Element, ScatteredKeys> {
 
   JAX_FA_DEVICE explicit ValueOperands(const ScatteredKeys& keys) : keys_(keys) {}
 
-  JAX_FA_DEVICE void prepare(int /*first_key*/) {}
   JAX_FA_DEVICE void begin_tile() {}
 
   template <class Tile>

@@ -69,7 +69,7 @@ class Mainloop {
                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (workgroup.end <= workgroup.begin) return;
-    stager_.prepare(workgroup.begin);
+    stager_.start(workgroup.begin);
     stage_tile(workgroup.begin, 0);
     u32 stage = 0;
 #pragma nounroll

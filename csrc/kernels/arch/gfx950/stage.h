@@ -30,15 +30,14 @@ class Stager {
         first_piece_(Share<Config>::first_piece()),
         source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
 
-  // Fetches what the next copy(), which will be of `tile`, needs to know.
-  JAX_FA_DEVICE void prepare(int tile) { keys_.prepare(tile * Config::kBlockKv); }
+  // Before the first copy(), which will be of `tile`; the following ones are of the tiles after it.
+  JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
 
-  // Starts copying this wave's pieces of `tile`; the next call will be for tile + 1.
+  // Starts copying this wave's pieces of `tile`.
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
     const Place place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
     copy_operand(keys_.keys(place), key_lds);
     copy_operand(keys_.values(place), value_lds);
-    prepare(tile + 1);
   }
 
  private:
@@ -65,7 +64,8 @@ class Stager<Config, ScatteredKeys> {
   JAX_FA_DEVICE explicit Stager(const ScatteredKeys& keys)
       : keys_(keys), first_piece_(Share<Config>::first_piece()) {}
 
-  JAX_FA_DEVICE void prepare(int tile) {
+  // The pages of the rows of `tile`, which is copied next.
+  JAX_FA_DEVICE void start(int tile) {
     const u32 lane = opaque(lane_id());
     JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
       pages_[i] = keys_.fetch(key_of(tile, lane, i));
@@ -89,7 +89,7 @@ class Stager<Config, ScatteredKeys> {
       copy_16_bytes_to_lds(key_address, key_lds + piece_lds);
       copy_16_bytes_to_lds(value_address, value_lds + piece_lds);
     }
-    prepare(tile + 1);
+    start(tile + 1);
   }
 
  private:
