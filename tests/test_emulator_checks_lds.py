@@ -46,6 +46,21 @@ DEFECTS = [
         says="(reads|wrote) with no barrier",
     ),
     Defect(
+        "read_not_waited_for_before_the_barrier",
+        """
+        ds_write_b32 v1, v0
+        s_waitcnt lgkmcnt(0)
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        {mend}
+        s_barrier
+        ds_write_b32 v1, v2
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        says="which wave . reads with no wait before the barrier in between",
+    ),
+    Defect(
         "barrier_in_one_wave_only",
         """
         v_mov_b32 v3, v0

@@ -206,7 +206,11 @@ void Checker::SignalBarrier(const Wave& wave) {
   // LDS writes in order of issue: all before the oldest that no wait has proved.
   const auto all = static_cast<uint32_t>(wave.issued);
   std::fill(std::begin(state.complete_at_signal), std::end(state.complete_at_signal), all);
+  uint32_t unproven = state.signals;  // a read of LDS that is under way lowers it to its phase
   for (const auto& result : wave.in_flight) {
+    if (result->destination == InFlight::kVector && result->counter == Counter::kDs) {
+      unproven = std::min(unproven, PhaseOf(state, static_cast<uint32_t>(result->sequence)));
+    }
     const bool by_dma = result->destination == InFlight::kLds;
     if (!by_dma && (result->destination != InFlight::kNone || result->counter != Counter::kDs)) {
       continue;
@@ -214,6 +218,17 @@ void Checker::SignalBarrier(const Wave& wave) {
     uint32_t& complete = state.complete_at_signal[by_dma ? 1 : 0];
     complete = std::min(complete, static_cast<uint32_t>(result->sequence - 1));
   }
+  const uint32_t slot = state.signals % WaveState::kSignals;
+  state.issued_at_signal[slot] = all;
+  state.unproven_at_signal[slot] = unproven;
+}
+
+uint32_t Checker::PhaseOf(const WaveState& state, uint32_t sequence) {
+  // Before the signal that is about to be noted.
+  uint32_t phase = state.signals - 1;
+  const uint32_t oldest = phase < WaveState::kSignals ? 0 : phase - (WaveState::kSignals - 1);
+  while (phase > oldest && state.issued_at_signal[phase % WaveState::kSignals] >= sequence) --phase;
+  return phase;
 }
 
 void Checker::CompleteBarrier(const Workgroup& group) {

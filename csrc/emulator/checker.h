@@ -5,8 +5,8 @@
 // barriers make.
 //
 // A write is visible to another wave when its wave had proved it complete (by a wait) before it
-// signalled a barrier that is complete by now. A read is done with when the writer has passed the
-// barrier that the reader signalled after it.
+// signalled a barrier that is complete by now. A read is done with when its wave had proved it
+// complete, too, before it signalled a barrier that the writer has passed.
 #ifndef JAX_FA_EMULATOR_CHECKER_H_
 #define JAX_FA_EMULATOR_CHECKER_H_
 
@@ -61,6 +61,10 @@ class Checker {
     // LDS writes up to these sequences were complete at the last signal.
     uint32_t complete_at_signal[kWriterKinds];
     uint32_t signals, passed;  // barriers signalled and passed
+    // By signal, of the last few: InFlight sequences before it, and the first phase that had an LDS
+    // read which no wait had proved then.
+    static constexpr uint32_t kSignals = 8;
+    uint32_t issued_at_signal[kSignals], unproven_at_signal[kSignals];
     bool scc_written;
   };
   struct LdsDword {
@@ -89,6 +93,14 @@ class Checker {
                  const Sequences& seen, int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                   uint32_t sequence, uint8_t writer, const Sequences& seen, int lane);
+  // How many barriers the wave had signalled when it issued this.
+  static uint32_t PhaseOf(const WaveState& state, uint32_t sequence);
+  // The wave had proved its LDS reads of that phase when it signalled this barrier.
+  bool ReadsProven(const WaveState& reader, uint32_t signal, uint32_t phase) const {
+    return reader.unproven_at_signal[signal % WaveState::kSignals] > phase;
+  }
+  // One of the waves `others` whose read of the dword may not have happened yet, or -1.
+  int UnfinishedReader(const Wave& wave, const LdsDword& dword, uint32_t others) const;
   void Suspecting(const Instruction& instruction, uint32_t dword, uint8_t bytes, int lane,
                   std::string what);
   uint32_t LdsContents(uint32_t dword) const;

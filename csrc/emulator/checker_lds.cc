@@ -86,20 +86,34 @@ void Checker::ReadDword(Wave& wave, const Instruction& instruction, uint32_t ind
   dword.read_bytes |= bytes;
 }
 
+int Checker::UnfinishedReader(const Wave& wave, const LdsDword& dword, uint32_t others) const {
+  const uint32_t passed = waves_[wave.index_in_group].passed;
+  for (; others != 0; others &= others - 1) {
+    const int reader = std::countr_zero(others);
+    if (passed <= dword.read_phase ||
+        !ReadsProven(waves_[static_cast<size_t>(reader)], passed, dword.read_phase)) {
+      return reader;
+    }
+  }
+  return -1;
+}
+
 void Checker::WriteDword(Wave& wave, const Instruction& instruction, uint32_t index, uint8_t bytes,
                          uint32_t sequence, uint8_t writer, const Sequences& seen, int lane) {
   LdsDword& dword = lds_[index];
   const auto at = [&] { return "writes LDS byte " + std::to_string(index * 4); };
   const auto last_writer = [&] { return WaveName(dword.writer % kMaxWaves); };
   const uint32_t others = dword.readers & ~(1u << wave.index_in_group);
+  int reader = -1;
   if (dword.dma_under_way != 0) [[unlikely]] {
     Report(wave, instruction,
            at() + " while a load to LDS of " + last_writer() + " into it is still under way", lane);
-  } else if (others != 0 && State(wave).passed <= dword.read_phase &&
-             (bytes & dword.read_bytes) != 0) [[unlikely]] {
-    const auto reader = static_cast<uint32_t>(std::countr_zero(others));
+  } else if (others != 0 && (bytes & dword.read_bytes) != 0 &&
+             (reader = UnfinishedReader(wave, dword, others)) >= 0) [[unlikely]] {
+    const bool passed = State(wave).passed > dword.read_phase;
     Suspecting(instruction, index, bytes, lane,
-               at() + ", which " + WaveName(reader) + " reads with no barrier in between");
+               at() + ", which " + WaveName(static_cast<uint32_t>(reader)) + " reads with no " +
+                   (passed ? "wait before the barrier in between" : "barrier in between"));
     dword.readers = 0;
   } else if (dword.write_sequence > seen[dword.writer] && (bytes & dword.last_bytes) != 0 &&
              !(dword.atomic != 0 && IsAtomic(instruction))) [[unlikely]] {
