@@ -21,13 +21,13 @@ CONFIGS: dict[str, tuple[Config, ...]] = {
 }
 _WAVE_SIZE = {"gfx950": 64, "gfx1201": 32}
 _LOG2_E = 1.4426950408889634
-_TYPES = {"query": "*bf16", "key": "*bf16", "value": "*bf16", "out": "*bf16"}
-_TYPES |= {"length": "i32", "heads": "i32", "group": "i32", "scale": "fp32"}
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16"}
+_SCALARS = {"length": "i32", "heads": "i32", "group": "i32", "scale": "fp32"}
 
 
 @functools.cache
 def build(
-    target: str, config: Config, head_dim: int, causal: bool
+    target: str, config: Config, head_dim: int, causal: bool, dtype: str = "bfloat16"
 ) -> tuple[emulator.CodeObject, int]:
     """The code object of a configuration and its bytes of LDS."""
     # Said explicitly, as it warns otherwise: the default of this version.
@@ -40,9 +40,9 @@ def build(
     block_m, block_n, warps, stages = config
     constants = {"CAUSAL": causal, "BLOCK_M": block_m, "BLOCK_N": block_n, "HEAD_DIM": head_dim}
     aligned = {(place,): [["tt.divisibility", 16]] for place in range(5)}
-    source = ASTSource(
-        triton_kernel.attention, _TYPES | dict.fromkeys(constants, "constexpr"), constants, aligned
-    )
+    signature = dict.fromkeys(("query", "key", "value", "out"), f"*{_DTYPES[dtype]}") | _SCALARS
+    signature |= dict.fromkeys(constants, "constexpr")
+    source = ASTSource(triton_kernel.attention, signature, constants, aligned)
     compiled = triton.compile(
         source,
         target=GPUTarget("hip", target, _WAVE_SIZE[target]),
@@ -63,10 +63,10 @@ def launch(
     causal: bool,
     **options: Any,
 ) -> tuple[emulator.Launch, np.ndarray]:
-    """Runs it on [B, T, N, H] and [B, T, K, H] bfloat16; the launch and out."""
+    """Runs it on [B, T, N, H] and [B, T, K, H] of 16 bits; the launch and out."""
     query, key, value = operands
     batch, t, n, h = query.shape
-    code, lds_bytes = build(target, config, h, causal)
+    code, lds_bytes = build(target, config, h, causal, str(query.dtype))
     (kernel,) = code.kernels
     out = np.zeros_like(query)
     scale = np.float32(h**-0.5 * _LOG2_E)

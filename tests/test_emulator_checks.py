@@ -105,6 +105,18 @@ DEFECTS = [
         says="reads s20, which was never written",
     ),
     Defect(
+        "sgpr_of_a_pair_never_written",  # both halves may take the one that was
+        """
+        s_mov_b32 s20, 1.0
+        v_mov_b32 v4, v0
+        v_mov_b32 v5, v0
+        v_pk_mul_f32 v[4:5], s[20:21], v[4:5]{mend}
+        v_mov_b32 v3, v4
+        """,
+        mend=" op_sel_hi:[0,1]",
+        says="reads s21, which was never written",
+    ),
+    Defect(
         "load_past_the_end_by_one_byte",
         """
         global_load_dword v3, v1, s[8:9] {mend}

@@ -1,82 +1,72 @@
 """Triton's kernels for both targets, compiled without a GPU, come out right and have no finding.
 
-Skipped without Triton (``pip install triton``; it is in no extra, being large).
+They are those of the timing model's benchmark (benchmarks/peer_triton.py); skipped without the
+extra "peers", which is large.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from typing import get_args
 
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import peer_triton
 import pytest
+from cases import KERNEL_TARGETS
 
-from jax_fa import emulator
+from jax_fa import emulator, reference
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("triton") is None, reason="Triton is not installed"
+    ),
+    pytest.mark.filterwarnings("ignore"),  # Triton's own
+]
 
-H, BLOCK_Q, WAVES = 128, 64, 4
-LANES = {"gfx950": 64, "gfx1201": 32}
-TYPES = {"bf16": ml_dtypes.bfloat16, "fp16": np.float16}
-
-
-def _compile(target: str, dtype: str) -> tuple[emulator.CodeObject, int]:
-    """The kernel's code object, and the dynamic LDS that its launch takes."""
-    import triton  # pyright: ignore[reportMissingImports]
-    from triton.backends.compiler import GPUTarget  # pyright: ignore[reportMissingImports]
-    from triton.compiler import ASTSource  # pyright: ignore[reportMissingImports]
-    from triton_attention import attend
-
-    constants = {"H": H, "BLOCK_Q": BLOCK_Q, "BLOCK_KV": 64}
-    signature = dict.fromkeys(("query", "key", "value", "out"), f"*{dtype}")
-    signature |= {"scale": "fp32", "rows": "i32", "keys": "i32"}
-    signature |= dict.fromkeys(constants, "constexpr")
-    compiled = triton.compile(
-        ASTSource(attend, signature, constants),
-        target=GPUTarget("hip", target, LANES[target]),
-        options={"num_warps": WAVES},
-    )
-    return emulator.CodeObject(compiled.asm["hsaco"]), compiled.metadata.shared
+T = 256
+TYPES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 
 
-@pytest.mark.filterwarnings("ignore")  # Triton's own
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("target", LANES)
-def test_attention(target, dtype, monkeypatch, tmp_path):
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    code, lds_bytes = _compile(target, dtype)
+def _operands(dtype: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    rows, keys = 100, 230
     query, key, value = (
-        rng.standard_normal((n, H), np.float32).astype(TYPES[dtype]) for n in (rows, keys, keys)
+        rng.standard_normal((1, T, heads, 128), np.float32).astype(TYPES[dtype])
+        for heads in (2, 1, 1)
     )
-    single = [operand.astype(np.float32) for operand in (query, key, value)]
-    scores = single[0] @ single[1].T * np.float32(H**-0.5)
-    weights = np.exp(scores - scores.max(1, keepdims=True))
-    expected = weights / weights.sum(1, keepdims=True) @ single[2]
+    return query, key, value
+
+
+def _error(out: np.ndarray, operands: tuple[np.ndarray, ...], causal: bool) -> float:
+    single = (jnp.asarray(x, jnp.float32) for x in operands)
+    expected = reference.flash_attention(*single, causal=causal)
+    return float(np.abs(out.astype(np.float32) - np.asarray(expected)).max())
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "triton"))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_every_configuration(target, causal):
+    operands = _operands("bfloat16")
+    for config in peer_triton.CONFIGS[target]:
+        _, out = peer_triton.launch(target, config, operands, causal)
+        assert _error(out, operands, causal) < 2.5e-2, config
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_every_schedule(target, dtype):
+    operands = _operands(dtype)
+    config = peer_triton.CONFIGS[target][0]
     bits = set()
-    schedules: tuple[emulator.Schedule, ...] = (
-        "round_robin",
-        "run_to_barrier",
-        "reverse",
-        "random",
-    )
-    for schedule in schedules:
-        out = np.zeros_like(query)
-        args = [query, key, value, out, np.float32(H**-0.5), rows, keys]
-        # Further arguments are scratch memory that this kernel does not use.
-        args += [None] * (len(code.kernels["attend"].arguments) - len(args))
-        launch = code.launch(
-            "attend",
-            -(-rows // BLOCK_Q),
-            WAVES * LANES[target],
-            args=args,
-            lds_bytes=lds_bytes,
-            schedule=schedule,
-        )
+    for schedule in get_args(emulator.Schedule):
+        launch, out = peer_triton.launch(target, config, operands, True, schedule=schedule)
         assert launch.findings == []
-        assert np.abs(out.astype(np.float32) - expected).max() < 1e-2
+        assert _error(out, operands, True) < 1e-2
         bits.add(out.tobytes())
     assert len(bits) == 1

@@ -37,7 +37,8 @@ class Planner {
 
     for (size_t place = 0; place < instruction.src.size(); ++place) {
       const bool moved = place == 0 && (instruction.mod.dpp != 0);
-      Read(instruction.src[place], moved ? Access::kUnknown : lanes, static_cast<uint8_t>(place));
+      Read(Selected(instruction, place), moved ? Access::kUnknown : lanes,
+           static_cast<uint8_t>(place));
     }
     Read(instruction.mem.soffset, lanes);
     const bool one_lane = mnemonic.starts_with("v_writelane");
@@ -66,6 +67,18 @@ class Planner {
     operand.kind = OperandKind::kSgpr;
     operand.index = index;
     operand.dwords = dwords;
+    return operand;
+  }
+  // Of a pair of float32 that both halves of a packed instruction take the same one of, that one.
+  static Operand Selected(const Instruction& instruction, size_t place) {
+    Operand operand = instruction.src[place];
+    const bool packed = instruction.opcode->op_class == OpClass::kValuPacked &&
+                        std::string_view(instruction.opcode->mnemonic).ends_with("_f32");
+    const auto low = static_cast<uint16_t>((instruction.mod.op_sel >> place) & 1);
+    if (packed && operand.dwords == 2 && low == ((instruction.mod.op_sel_hi >> place) & 1)) {
+      operand.index = static_cast<uint16_t>(operand.index + low);
+      operand.dwords = 1;
+    }
     return operand;
   }
   Operand Vcc() const { return Scalar(kSgprVccLo, mask_dwords_); }
