@@ -65,11 +65,12 @@ def assemble_kernels(
     lds_bytes: int = 0,
     extra: str = "",
     hidden: tuple[tuple[str, int], ...] = (),
+    version: int = 5,
 ) -> bytes:
     """One code object of several kernels by name, which differ in their bodies only.
 
     ``args`` are "pointer", "i32" or "f32", each aligned to its size; ``hidden`` are (kind, bytes).
-    Labels begin with ".L" and belong to their kernel.
+    ``version`` is that of the code object. Labels begin with ".L" and belong to their kernel.
     """
     offset, lines = 0, []
     for place, (kind, size) in enumerate([*(_KINDS[arg] for arg in args), *hidden]):
@@ -86,7 +87,8 @@ def assemble_kernels(
         "wave_size": 64 if target == "gfx950" else 32,
         "args": "\n".join(lines),
     }
-    source = f'.amdgcn_target "amdgcn-amd-amdhsa--{target}"'
+    source = f'.amdgcn_target "amdgcn-amd-amdhsa--{target}"\n'
+    source += f".amdhsa_code_object_version {version}\n"
     for name, body in bodies.items():
         source += _KERNEL.format(name=name, body=body.replace(".L", f".L{name}_"), **fields)
     source += ".amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:"

@@ -227,6 +227,15 @@ def test_register_outside_the_kernels_own():
         code.launch("kernel", 1, 64, args=[None])
 
 
+def test_tuples_begin_at_even_registers_on_gfx950():
+    # v_mov_b64 v[3:4], 0
+    code = emulator.CodeObject(assemble("gfx950", ".long 0x7e067080\ns_endpgm"))
+    with pytest.raises(
+        emulator.EmulatorError, match=r"uses v\[3:4\]; several registers begin at an"
+    ):
+        code.launch("kernel", 1, 64, args=[None])
+
+
 WORK_ITEM_IDS = """
 s_load_dwordx2 s[8:9], s[0:1], 0x0
 v_and_b32 v1, 0x3ff, v0

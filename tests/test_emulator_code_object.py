@@ -32,6 +32,15 @@ def test_path_and_bytes(elf, tmp_path):
         assert list(code.kernels) == ["kernel"]
 
 
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_versions(version):
+    image = assemble("gfx950", BODY, version=version)
+    assert image[8] == version - 2  # the ELF's ABI version
+    out = np.zeros(64, np.int32)
+    emulator.CodeObject(image).launch("kernel", 1, 64, args=[out])
+    np.testing.assert_array_equal(out, np.arange(64))
+
+
 def test_missing_file():
     with pytest.raises(FileNotFoundError):
         emulator.CodeObject("no/such/file.co")

@@ -39,6 +39,17 @@ std::string OutsideRegisters(const Instruction& instruction, VgprRows rows) {
   return instruction.dual ? OutsideRegisters(*instruction.dual, rows) : "";
 }
 
+// Empty, or which tuple of registers begins at an odd one, which gfx950 does not allow.
+std::string OddRegisters(const Instruction& instruction) {
+  for (const Operand* operand :
+       {&instruction.dst, &instruction.src[0], &instruction.src[1], &instruction.src[2]}) {
+    if (operand->kind == OperandKind::kVgpr && operand->dwords > 1 && operand->index % 2 != 0) {
+      return "uses " + RegisterName(*operand) + "; several registers begin at an even one";
+    }
+  }
+  return "";
+}
+
 constexpr uint32_t kMaxTextBytes = 64u << 20;
 
 void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, uint32_t end,
@@ -61,6 +72,7 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
       failure = "the text ends within an instruction";
     }
     if (failure.empty()) failure = OutsideRegisters(instruction, rows);
+    if (failure.empty() && program.isa->isa == Isa::kGfx950) failure = OddRegisters(instruction);
     const uint32_t slot = (pc - code->begin) / 4;
     if (!failure.empty()) {
       instruction = Instruction();
