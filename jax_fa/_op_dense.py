@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from jax_fa import _blockwise, _op_varlen, _registry, _rows, _segments, _select
 from jax_fa._keys import FlatKeys
@@ -59,7 +60,7 @@ def _kernel(
     if query_segment_ids is not None:
         query, key, value = (join_leading(x, lead + 1) for x in (query, key, value))
         offsets = _offsets(query_lengths, key_lengths, query_segment_ids, key_segment_ids)
-        out, lse = _op_varlen.kernel(spec, target, query, key, value, *offsets)
+        out, lse = _segments_kernel(spec, target, query, key, value, *offsets)
     else:
         query, key, value = (join_leading(x, lead) for x in (query, key, value))
         num_splits = spec.num_splits or _select.dense_splits(target, query.shape, key.shape)
@@ -68,6 +69,34 @@ def _kernel(
             _registry.FLASH, spec, target, num_splits, query, key, value, *lengths
         )
     return out.reshape(shape), lse.reshape(shape[:-1])
+
+
+# A launch has a workgroup or more for every sequence that its offsets have room for, and ids may
+# make as many as there are tokens.
+_LAUNCH_SIZES = (64, 512, 4096)
+
+
+def _segments_kernel(
+    spec: AttentionSpec,
+    target: str,
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    cu_seqlens_q: jax.Array,
+    cu_seqlens_k: jax.Array,
+    count: jax.Array,
+) -> Pair:
+    """The kernel of packed sequences, in a launch for about as many as there are."""
+    room = cu_seqlens_q.shape[0] - 1
+    sizes = [*(size for size in _LAUNCH_SIZES if size < room), room]
+
+    def launch(size: int, query: Any, key: Any, value: Any, cu_q: Any, cu_k: Any) -> Pair:
+        offsets = cu_q[: size + 1], cu_k[: size + 1]
+        return _op_varlen.kernel(spec, target, query, key, value, *offsets)
+
+    branches = [functools.partial(launch, size) for size in sizes]
+    smallest = jnp.sum(count > jnp.array(sizes[:-1], jnp.int32))
+    return lax.switch(smallest, branches, query, key, value, cu_seqlens_q, cu_seqlens_k)
 
 
 def _xla(spec: AttentionSpec, query: jax.Array, *rest: Any) -> Pair:
@@ -112,8 +141,8 @@ def _problem(*operands: Any) -> tuple[jax.Array, FlatKeys, _rows.Work]:
         lengths = (None if x is None else x.reshape(-1) for x in (query_lengths, key_lengths))
         work = _rows.dense_work(math.prod(batch), t, s, *lengths)
     else:
-        offsets = _offsets(query_lengths, key_lengths, *ids)
-        work = _op_varlen.work(*offsets, rows.shape[0], keys[0].shape[0], longest=t)
+        cu_q, cu_k, _ = _offsets(query_lengths, key_lengths, *ids)
+        work = _op_varlen.work(cu_q, cu_k, rows.shape[0], keys[0].shape[0], longest=t)
     return rows, FlatKeys(*keys), work
 
 
@@ -122,8 +151,11 @@ def _offsets(
     key_lengths: jax.Array | None,
     query_segment_ids: Any,
     key_segment_ids: Any,
-) -> tuple[jax.Array, jax.Array]:
-    """The segments as packed sequences of the flat rows and keys; lengths end them early."""
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The segments as packed sequences of flat rows and keys, and their number.
+
+    Lengths end segments early.
+    """
 
     def flat(ids: jax.Array, lengths: jax.Array | None) -> jax.Array:
         if lengths is not None:

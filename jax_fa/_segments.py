@@ -74,13 +74,14 @@ def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.
 
 def packed_offsets(
     query_segment_ids: jax.Array, key_segment_ids: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Segments of rows [B, T] and keys [B, S], as sequences packed into B T rows and B S keys.
 
     Returns:
-      (cu_seqlens_q, cu_seqlens_k), int32, of one length, which depends on B, T and S alone. Each
-      segment that has both rows and keys is a sequence; everything between two of them is a
-      sequence without keys and one without rows. Ids that are not sorted give any offsets.
+      (cu_seqlens_q, cu_seqlens_k, count): int32, the offsets of one length, which depends on B, T
+      and S alone; only the first `count` of their sequences are not empty. Each segment that has
+      both rows and keys is a sequence; what stands between two of them is a sequence without keys
+      and one without rows. Ids that are not sorted give any offsets.
     """
     batch, t = query_segment_ids.shape
     s = key_segment_ids.shape[1]
@@ -110,10 +111,24 @@ def packed_offsets(
     first_q = jnp.concatenate([begin_q, last_q])[:1]
     offsets_q = jnp.stack([begin_q, end_q, next_q], 1).reshape(-1)
     offsets_k = jnp.stack([begin_k, end_k, end_k], 1).reshape(-1)
-    return (
+    return _without_empty(
         jnp.concatenate([zero, first_q, offsets_q]),
         jnp.concatenate([zero, zero, offsets_k]),
     )
+
+
+def _without_empty(
+    offsets_q: jax.Array, offsets_k: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The offsets, sequences that have neither rows nor keys moved to the end; how many have."""
+    used = (jnp.diff(offsets_q) > 0) | (jnp.diff(offsets_k) > 0)
+    slot = jnp.where(used, jnp.cumsum(used) - 1, offsets_q.size)
+
+    def moved(offsets: jax.Array) -> jax.Array:
+        ends = jnp.broadcast_to(offsets[-1], offsets.shape)
+        return ends.at[slot].set(offsets[:-1], mode="drop")
+
+    return moved(offsets_q), moved(offsets_k), jnp.sum(used)
 
 
 def _from_here_on(ids: jax.Array) -> jax.Array:

@@ -15,6 +15,7 @@ from packs import VARLEN_TARGETS, Pack
 from tolerance import assert_close, expect
 
 from jax_fa import (
+    _segments,
     cu_seqlens_to_segment_ids,
     flash_attention,
     flash_attention_varlen,
@@ -215,11 +216,23 @@ def test_any_ids(data):
     assert_close(actual, expect(q, k, v, **named, causal=True), v, "xla")
 
 
+def test_offsets_of_segments_are_compact():
+    ids = jnp.array([[0, 0, 1, -1], [5, 5, 5, 5]], jnp.int32)
+    cu_q, cu_k, count = _segments.packed_offsets(ids, ids)
+    assert int(count) == 5
+    # The fourth row has no keys, and the fourth key no rows.
+    np.testing.assert_array_equal(cu_q[:6], [0, 2, 3, 4, 4, 8])
+    np.testing.assert_array_equal(cu_k[:6], [0, 2, 3, 3, 4, 8])
+    assert set(np.asarray(cu_q[6:])) == set(np.asarray(cu_k[6:])) == {8}
+
+
 def test_rocm_takes_the_kernel_of_packed_sequences():
     operands, ids = segmented(["packed", "whole"], "bfloat16")
     f = jax.jit(functools.partial(flash_attention, causal=True))
     text = f.trace(*operands, **ids).lower(lowering_platforms=("rocm",)).as_text()
-    assert text.count("@jax_fa_varlen") == 1
+    # For up to 64 sequences, and for as many as there may be: a launch has workgroups for all.
+    assert text.count("@jax_fa_varlen") == 2
+    assert text.count("tensor<65xi32>") >= 2
     assert f"tensor<{2 * T}x4x64xbf16>, tensor<{2 * S}x2x64xbf16>" in text
 
 
