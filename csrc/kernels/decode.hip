@@ -6,9 +6,9 @@
 // key tiles that a workgroup's rows see are divided evenly, in order, over num_splits workgroups.
 // With more than one, each writes a float32 partial output and lse, which merge.hip puts together.
 //
-//   target   rows  waves  keys of a wave                   LDS
-//   gfx950    64    4     all of the workgroup's           as in mainloop.h: 2 stages of K and V
-//   gfx1201   16    4     a quarter of the workgroup's     3 outputs of 16 rows: combine.h
+//   target   rows  waves  keys of a wave                LDS bytes, H = 64, 128, 256
+//   gfx950    64    4     all of the workgroup's        33792, 67584, 67584: 2 stages of K and V
+//   gfx1201   16    4     a quarter of the workgroup's  12672, 24960, 49536: combine.h
 //
 // gfx950: the waves share the copying of K and V; those without rows do nothing else. Two
 // workgroups fit a CU. gfx1201: the four waves, each with its loads under way, are put together at

@@ -1,13 +1,14 @@
 // The device vocabulary of the chip being compiled for: the same names in every arch/<target>/.
 //
 // Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
-//   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and flash_waves_per_simd(H), the tile
-//             numbers chosen for the chip
-//   lane.h    workgroup_id, wave_id, lane_id; uniform, opaque, opaque_uniform; any_lane;
-//             maximum, maximum3 (a NaN operand is the result), row_maximum; exp2, log2, reciprocal
-//   wait.h    fence_schedule (waits and barriers are between a chip's own headers)
+//   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and decode_tile(H), the tile numbers
+//             chosen for the chip, and their waves_per_simd
+//   lane.h    workgroup_id, workgroup_lane, wave_id, lane_id; uniform, opaque, opaque_uniform;
+//             any_lane, count_lanes; maximum, maximum3 (a NaN operand is the result), row_maximum;
+//             exp2, log2, reciprocal
+//   wait.h    fence_schedule, share_lds (other waits and barriers are between a chip's own headers)
 //   global.h  Buffer, make_buffer, kOutOfRange; load_16_bytes, store_4_bytes, store_accumulator;
-//             load_uniform
+//             load_4_bytes (a lane's own address), load_uniform, reload_params
 //   matrix.h  kFragmentDim, kFragmentDepth, kAccumulatorRows, kOperandElements, kScoresPerOperand;
 //             Operand, Accumulator; fragment_column, operand_depth, accumulator_row; multiply_add,
 //             pack_probabilities and kPackingLossLog2, RowSums
@@ -15,7 +16,7 @@
 // What they assume of every chip: a lane's column of a fragment is one query row; in an operand it
 // holds consecutive depths from operand_depth(), in an accumulator consecutive rows from
 // accumulator_row(), and kScoresPerOperand score accumulators pack into one P operand as they are.
-// arch/<target>/mainloop.h is included by the entry points only: Mainloop<Config, Rows>.
+// arch/<target>/mainloop.h is included by attention/forward.h only: Mainloop<Config, Keys>.
 #ifndef JAX_FA_KERNELS_ARCH_ARCH_H_
 #define JAX_FA_KERNELS_ARCH_ARCH_H_
 

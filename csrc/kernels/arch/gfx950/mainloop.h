@@ -21,8 +21,10 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16, row state 9 (6), addresses and scalars about 10
-//   at most  176   248   256     no spills, no scratch, no AGPRs
+//   operand ring 16 (12 with ScatteredKeys and H = 256), row state 9 (6), addresses about 10;
+//   ScatteredKeys: the pages of the next tile's rows, 1 or 2
+//   at most  176   256   256     no spills, no scratch, no AGPRs
+// With 16 rows a wave (decode.hip): at most 96, 128 and 168.
 // LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
 #ifndef JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
 #define JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_

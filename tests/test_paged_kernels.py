@@ -1,0 +1,200 @@
+"""Paged caches in the kernels: page sizes, orders of waves, counts, absent pages, far addresses."""
+
+import ctypes
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from kernel_runs import (
+    KERNEL_TARGETS,
+    assert_near,
+    attention,
+    expect_cache,
+    recorded,
+    run_in_every_order,
+    wave_instructions,
+)
+from packs import Cache
+
+from jax_fa import _native, emulator, flash_attention, paged_attention
+
+attend: Any = functools.partial(paged_attention, return_lse=True)
+PREFILL = ((70, 150), (100, 100), (3, 40), (0, 20))
+CACHES = (
+    # A tile of keys in one page, a multiple of it, and pages that a tile cuts.
+    *(Cache(f"page {p}", PREFILL, p, n=4, k=2) for p in (1, 16, 64, 100, 128)),
+    *(Cache(f"page {p}, H = 128", PREFILL[:2], p, h=128) for p in (16, 256)),
+    *(Cache(f"page {p}, H = 256", PREFILL[:2], p, n=1, h=256) for p in (16, 32)),
+    Cache("H = 40", PREFILL, 64, h=40, options={"window": (30, 0)}),
+    Cache("H = 240, HND", PREFILL[1:3], 24, n=1, h=240, layout="HND"),
+    Cache("packed, HND", PREFILL, 64, h=128, packed=True, layout="HND"),
+    Cache("packed, capped", PREFILL, 8, packed=True, options={"logits_soft_cap": 5.0}),
+    Cache("decode", ((1, 150), (1, 640), (0, 3)), 64, n=8, k=2, h=128),
+    Cache("decode, page 7", ((2, 150), (1, 640), (8, 9)), 7, n=6, k=2, h=64, packed=True),
+    Cache("decode, H = 256", ((1, 150), (1, 33)), 16, n=3, k=1, h=256),
+    Cache("the pool ends with the last page", ((70, 128), (1, 64)), 64, spare_pages=0),
+    Cache("nothing spare", ((70, 120), (20, 60)), 30, spare_pages=0, spare_entries=0),
+)
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+@pytest.mark.parametrize(
+    ("cache", "dtype"),
+    [*((cache, "bfloat16") for cache in CACHES), *((cache, "float16") for cache in CACHES[::4])],
+    ids=str,
+)
+def test_right_in_every_order(cache, target, dtype):
+    operands = cache.operands(dtype)
+    call = functools.partial(attend, *operands, **cache.keywords(), implementation=target)
+    results, kernels = run_in_every_order(call)
+    assert all("paged" in kernel for kernel in kernels - {f"merge_{dtype}"})
+    assert_near(results, expect_cache(cache, operands), jnp.nan_to_num(operands[2]), target)
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+@pytest.mark.parametrize("t", [1, 100])
+@pytest.mark.parametrize("page_size", [16, 64])
+def test_a_page_outside_the_pool_is_zeros(target, page_size, t):
+    cache = Cache("", ((t, 150), (t, 100)), page_size, h=128)
+    q, k, v, tables, lengths = cache.operands("bfloat16")
+    with recorded(checks=True):
+        for absent in (-1, k.shape[0], 2**31 - 1, -(2**31)):
+            changed = tables.at[0, 1].set(absent)
+            out, lse = attend(q, k, v, changed, lengths, implementation=target)
+            zeros = jnp.zeros((page_size, *k.shape[2:]), k.dtype)
+            rows = [
+                jnp.concatenate([pool[tables[0, 0]], zeros, *pool[tables[0, 2:10]]])[:150]
+                for pool in (k, v)
+            ]
+            expected = attention(np.asarray(q[0]), *map(np.asarray, rows), causal=True)
+            assert_near((out[0], lse[0]), expected, jnp.nan_to_num(v), target)
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("lengths", [[-5, 70], [2**31 - 1, 70], [-(2**31), 2**31 - 1]], ids=str)
+def test_nonsense_lengths_stay_within_the_operands(target, page_size, lengths):
+    cache = Cache("", ((70, 128), (70, 70)), page_size, spare_pages=0, spare_entries=0)
+    q, k, v, tables, _ = cache.operands("bfloat16")
+    with recorded(checks=True):
+        for query_lengths in (None, jnp.array([-1, 2**31 - 1], jnp.int32)):
+            results = attend(
+                *(q, k, v, tables, jnp.array(lengths, jnp.int32)),
+                query_lengths=query_lengths,
+                implementation=target,
+            )
+            jax.block_until_ready(results)
+
+
+# Wave instructions of a paged prefill over those of the same dense one. What a page costs more is
+# its entry and one multiplication, which weigh most where a tile is small.
+@pytest.mark.parametrize(
+    ("target", "h", "page_size", "limit"),
+    [
+        ("gfx950", 128, 64, 1.05),
+        ("gfx950", 64, 128, 1.05),
+        ("gfx950", 256, 64, 1.05),
+        ("gfx1201", 128, 64, 1.07),
+        ("gfx1201", 128, 256, 1.05),
+        ("gfx1201", 256, 64, 1.05),
+    ],
+)
+def test_paging_costs_few_instructions(target, h, page_size, limit):
+    t = 1024
+    cache = Cache("", ((t, t),), page_size, n=1, h=h, spare_pages=0)
+    q, k, v, tables, lengths = cache.operands("bfloat16")
+    call = functools.partial(
+        attend, q, k, v, tables, lengths, causal=False, implementation=target, num_splits=1
+    )
+    paged = wave_instructions(call)
+    rows = (x[tables[0, : t // page_size]].reshape(1, t, 1, h) for x in (k, v))
+    call = functools.partial(flash_attention, q, *rows, implementation=target, num_splits=1)
+    assert paged <= limit * wave_instructions(call)
+
+
+class _Strides(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_longlong) for name in ("batch", "row", "head")]
+
+
+class _Params(ctypes.Structure):
+    """AttentionParams of csrc/kernels/params.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "lse")),
+        *((name, ctypes.c_void_p) for name in ("partial_out", "partial_lse")),
+        ("partial_rows", ctypes.c_longlong),
+        *((name, ctypes.c_void_p) for name in ("query_lengths", "key_lengths")),
+        *((name, ctypes.c_void_p) for name in ("cu_seqlens_q", "cu_seqlens_k", "block_tables")),
+        *((f"{name}_stride", _Strides) for name in ("query", "key", "out", "lse")),
+        *((name, ctypes.c_int) for name in ("batch", "seqlen_q", "seqlen_k")),
+        *((name, ctypes.c_int) for name in ("num_heads", "num_kv_heads", "head_dim")),
+        *((name, ctypes.c_int) for name in ("page_size", "max_pages", "num_pages")),
+        *((name, ctypes.c_uint) for name in ("page_magic", "page_shift")),
+        *((name, ctypes.c_int) for name in ("num_splits", "window_left", "window_right")),
+        ("top_left", ctypes.c_int),
+        *((name, ctypes.c_float) for name in ("scale", "soft_cap")),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("kernel", ["flash_bfloat16_h64_paged", "decode_bfloat16_h64_paged"])
+def test_pages_past_four_gib(target, page_size, kernel):
+    """Pools of 5 GiB of which the last pages alone are ever touched, hence alone take memory."""
+    t, s, h = 8, 100, 64
+    pages = 5 * 2**30 // (page_size * h * 2)
+    pools = [np.zeros((pages, page_size, h), jnp.bfloat16) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    used = -(-s // page_size)
+    tables = (pages - 1 - np.arange(used, dtype=np.int32))[None]
+    q, *rows = (
+        np.asarray(jnp.asarray(rng.standard_normal((x, 1, h), np.float32), jnp.bfloat16))
+        for x in (t, s, s)
+    )
+    for pool, row in zip(pools, rows, strict=True):
+        for i in range(s):
+            pool[tables[0, i // page_size], i % page_size] = row[i, 0]
+    q, out, lse = q.copy(), np.zeros((t, h), jnp.bfloat16), np.zeros(t, np.float32)
+    shift = (page_size - 1).bit_length()
+    params = _Params(
+        query=q.ctypes.data,
+        key=pools[0].ctypes.data,
+        value=pools[1].ctypes.data,
+        out=out.ctypes.data,
+        lse=lse.ctypes.data,
+        block_tables=tables.ctypes.data,
+        query_stride=_Strides(t * h, h, h),
+        key_stride=_Strides(page_size * h, h, h),
+        out_stride=_Strides(t * h, h, h),
+        lse_stride=_Strides(t, 1, 1),
+        **{"batch": 1, "seqlen_q": t, "seqlen_k": s, "num_heads": 1, "num_kv_heads": 1},
+        **{"head_dim": h, "page_size": page_size, "max_pages": used, "num_pages": pages},
+        page_magic=(1 << (31 + shift)) // page_size + 1,
+        page_shift=shift,
+        **{"num_splits": 1, "window_left": 0x3FFFFFFF, "window_right": 0x3FFFFFFF},
+        scale=h**-0.5,
+    )
+    code = emulator.CodeObject(_native.code_object(target))
+    assert ctypes.sizeof(_Params) == code.kernels[kernel].kernarg_bytes
+    code.launch(
+        kernel,
+        grid=1,
+        block=code.kernels[kernel].max_workgroup_size,
+        args=[bytes(params)],
+        buffers=[q, *pools, out, lse, tables],
+    )
+    actual = out[:, None], lse[:, None]
+    assert_near(actual, attention(q, *rows), rows[1], target)
+
+
+def test_a_spare_page_is_nan():
+    """What the cases above rely on: everything that must not count is NaN or a foreign page."""
+    cache = dataclasses.replace(CACHES[1], spare_pages=2)
+    _, k, _, tables, lengths = cache.operands("float32")
+    assert np.isnan(np.asarray(k)).all(axis=(1, 2, 3)).sum() >= 2
+    assert tables.shape[1] * cache.page_size > max(np.asarray(lengths)) + cache.page_size
