@@ -65,6 +65,16 @@ def paged(call: Any, heads_first: bool) -> Any:
     return divided
 
 
+def _without_mesh(call: Any) -> Any:
+    """`call` traced as on one device: a device's own arrays have no axes to be annotated with."""
+
+    def local(*arrays):
+        with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
+            return call(*arrays)
+
+    return local
+
+
 def in_auto_mode(call: Any, like: Sequence[int]) -> Any:
     """`call` of operands whose mesh axes may be Explicit, with the compiler's own partitioning.
 
@@ -104,7 +114,7 @@ class _PagedRule:
             # Dimensions that must be whole may come in divided, and operands may disagree.
             specs = self.specs(mesh, arguments, shardings)
             operands, results = (tuple(NamedSharding(mesh, x) for x in side) for side in specs)
-            return mesh, call, results, operands
+            return mesh, _without_mesh(call), results, operands
 
         sizes = {"g": self._group} if self._group > 1 else {}
         function = custom_partitioning(call)
