@@ -149,9 +149,19 @@ def test_packed_float32_gets_no_slot_beside_an_mfma():
 
 
 def test_only_scalar_instructions_issue_right_after_an_mfma():
-    # The partner's LDS reads miss one slot in four, its scalar instructions none.
-    scalar = clk("gfx950", two_groups(BLOCK, "s_add_u32 s21, s21, s22\n" * 390), waves=8)
-    assert scalar == pytest.approx(clk("gfx950", two_groups(BLOCK, ""), waves=8), abs=24)
+    # Of 396 slots the partner's scalar instructions can take all, its LDS reads three in four.
+    alone, scalar, reads = (
+        clk(
+            "gfx950",
+            two_groups(BLOCK, "v_mov_b32 v21, 0\n" + partner),
+            waves=8,
+            lds_bytes=1024,
+            constants={"lds_latency": 0, "lds_return": 1e9},
+        )
+        for partner in ("", "s_add_u32 s21, s21, s22\n" * 390, "ds_read_b32 v20, v21\n" * 390)
+    )
+    assert scalar == pytest.approx(alone, abs=24)
+    assert reads == pytest.approx(alone + 4 * (390 - 297), abs=24)
 
 
 # --- the RDNA4 text's first-order arithmetic: 0.500, 0.594 and 0.547 cycles per score element ----
@@ -226,6 +236,20 @@ def test_bank_conflicts(target):
     assert conflicts(2) == 3
     assert conflicts(banks) == 3 * (lanes - 1)
 
+    wait = {"gfx950": "s_waitcnt lgkmcnt(0)\n", "gfx1201": "s_wait_dscnt 0x0\n"}[target]
+    one, many = (
+        f"v_mul_u32_u24 v1, {4 * stride}, v0\n" + f"{name} v2, v1\n" * 64 + wait
+        for stride in (1, banks)
+    )
+    patterns = launch(target, one + many + one, lds_bytes=65536)
+    assert patterns.bank_conflicts == 64 * (lanes - 1)
+    # A pass takes a clk.
+    spent, free = (
+        clk(target, body, lds_bytes=65536, constants={"lds_return": 1e9}) for body in (many, one)
+    )
+    lost = spent - free
+    assert lost == pytest.approx(64 * (lanes - 1), rel=0.1)
+
 
 def test_bank_conflicts_of_wide_reads_by_the_measured_lane_groups():
     # 16 lanes of one pass: 16-byte pieces at a pitch of 1024 B hit the same four banks.
@@ -236,6 +260,17 @@ def test_bank_conflicts_of_wide_reads_by_the_measured_lane_groups():
     assert conflicts(16) == 0
     assert conflicts(1024) == 4 * 15
     assert conflicts(1040) == 0
+    # Lanes 4 and 16 are of one pass, lanes 16 and 20 are not.
+    pair = """
+    v_lshlrev_b32 v1, 4, v0
+    v_mov_b32 v2, 0
+    v_mov_b32 v3, 64
+    v_cmp_eq_u32 vcc, 16, v0
+    v_cndmask_b32 v2, v2, v3, vcc
+    v_add_u32 v1, v1, v2
+    ds_read_b128 v[4:7], v1
+"""
+    assert launch("gfx950", pair, lds_bytes=2048).bank_conflicts == 1
 
 
 def test_a_barrier_waits_for_the_last_wave():
@@ -248,8 +283,11 @@ def test_a_barrier_waits_for_the_last_wave():
         + "s_nop 15\n" * 100
         + "join:\ns_barrier\n"
     )
-    spent = clk("gfx950", late, waves=8)
-    assert spent == pytest.approx(100 * 64 + 46, abs=80)
+    spent, free = (
+        clk("gfx950", late, waves=8, constants=constants) for constants in ({}, {"barrier": 0})
+    )
+    assert free == pytest.approx(100 * 64, abs=80)
+    assert spent - free == pytest.approx(46, abs=4)
 
 
 def test_a_wait_takes_the_latency():
