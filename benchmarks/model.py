@@ -13,7 +13,6 @@ import model_runs
 from model_cases import CASES, Case
 
 from jax_fa import _timing, emulator
-from jax_fa._chrome_trace import chrome_trace
 from jax_fa._isa import listing
 from jax_fa._loops import find_hot_loops
 from jax_fa._spec import TARGETS
@@ -99,10 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     for kernel in report["kernels"]:
         print("\n" + _kernel_text(kernel))
     if arguments.trace and kernels:
-        _, launch, samples = next(iter(kernels.values()))
-        first = samples.trace.groups[0]
-        title = f"{launch.kernel}, workgroup {first}"
-        arguments.trace.write_text(json.dumps(chrome_trace(samples.trace, first, title)))
+        _, launch, _ = next(iter(kernels.values()))
+        arguments.trace.write_text(json.dumps(emulator.chrome_trace(launch)))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n")
     return 0

@@ -25,6 +25,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from jax_fa import _native
+from jax_fa._chrome_trace import chrome_trace
 from jax_fa._kernel_arguments import Kernel, address_of, check_segment, pack
 
 EmulatorError = _native.EmulatorError
@@ -40,6 +41,7 @@ __all__ = [
     "EmulatorError",
     "Kernel",
     "Launch",
+    "chrome_trace",
     "configure",
     "record",
 ]

@@ -13,7 +13,6 @@ from assemble import assemble
 from cases import KERNEL_TARGETS
 
 from jax_fa import _timing, emulator
-from jax_fa._chrome_trace import chrome_trace
 from jax_fa._isa import listing
 from jax_fa._loops import Instruction
 
@@ -359,8 +358,9 @@ def test_sensitivity():
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_chrome_trace(target):
     body = (SHORT if target == "gfx950" else WMMA) + "v_exp_f32 v1, v2\nv_mul_f32 v3, v4, v5\n"
-    trace = launch(target, body * 3, waves=8).trace
-    events = chrome_trace(trace, 0, "kernel")["traceEvents"]
+    done = launch(target, body * 3, waves=8)
+    events = emulator.chrome_trace(done)["traceEvents"]
+    assert "kernel, workgroup 0" in str(events[0])
     slices = [event for event in events if event["ph"] == "X"]
     assert {event["tid"] for event in slices} == set(range(8))
     assert {"matrix", "vector", "transcendental"} <= {event["name"] for event in slices}
@@ -384,6 +384,13 @@ def test_chrome_trace(target):
 def test_bad_options(options, error, text):
     with pytest.raises(error, match=text):
         launch("gfx950", "s_nop 0", grid=3, **options)
+
+
+def test_chrome_trace_of_what_was_not_kept():
+    with pytest.raises(ValueError, match="keeps no trace"):
+        emulator.chrome_trace(launch("gfx950", "s_nop 0", workgroups=None))
+    with pytest.raises(ValueError, match=r"one of \[0\]; got 1"):
+        emulator.chrome_trace(launch("gfx950", "s_nop 0", grid=2), 1)
 
 
 def test_bad_constants():
