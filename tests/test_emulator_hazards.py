@@ -116,6 +116,18 @@ HAZARDS = [
         3,
         "v_mov_b32 v4, 0",
     ),
+    _slots(
+        "dot_product_read_by_another_instruction",
+        ROWS + "v_dot2_f32_f16 v4, v8, v9, v10",
+        3,
+        "v_add_f32 v3, 1.0, v4",
+    ),
+    _slots(
+        "dot_product_as_a_source_of_the_next",
+        ROWS + "v_dot2_f32_f16 v4, v8, v9, v10",
+        3,
+        "v_dot2_f32_f16 v5, v4, v9, v10",
+    ),
     _slots("matrix_result_of_float32", SINGLE, 10, "v_mov_b32 v3, v4"),
     _slots(
         "small_matrix_sum",
@@ -162,6 +174,12 @@ def test_accumulator_is_forwarded():
     body += "v_mfma_f32_16x16x32_bf16 v[4:7], v[8:11], v[8:11], v[4:7]\n" * 3
     body += "s_nop 7\nv_mov_b32 v3, v4"
     defect = Defect("forwarded", body + "{mend}", mend="", says="")
+    assert Planted([defect]).launch(defect, mended=True).findings == []
+
+
+def test_sum_of_a_dot_product_is_forwarded():
+    body = ROWS + "v_dot2_f32_f16 v3, v8, v9, v10\nv_dot2_f32_f16 v3, v8, v9, v3\ns_nop 3\n{mend}"
+    defect = Defect("summed", body, mend="", says="")
     assert Planted([defect]).launch(defect, mended=True).findings == []
 
 

@@ -107,7 +107,7 @@ int MatrixToMatrix(const Wave& wave, uint32_t slot, const Instruction& reader, c
   return writer.passes + 1 + (writer.passes != 2 ? 1 : 0);
 }
 
-int VectorToMatrix(const Traits& writer) { return writer.Is(Traits::kDot) ? 3 : 2; }
+int VectorToMatrix(const Traits& writer) { return writer.Is(Traits::kDot) ? 0 : 2; }
 
 // What a vector or memory instruction has to wait that reads what a vector instruction wrote.
 int AfterVector(const Instruction& written, const Traits& writer, const Instruction& reader,
