@@ -406,3 +406,15 @@ def test_listing_is_of_the_kernel():
     assert [dataclasses.astuple(i)[1] for i in listing(code, "kernel")][:4] == [
         "v_mfma_f32_16x16x32_bf16"
     ] * 4
+
+
+@pytest.mark.parametrize(
+    "options", [{"schedule": "reverse"}, {"schedule": "random"}, {"threads": 1}]
+)
+def test_time_depends_on_neither_schedule_nor_threads(options):
+    body = "v_lshlrev_b32 v1, 4, v0\n" + (SHORT + "ds_read_b128 v[8:11], v1\ns_barrier\n") * 20
+    usual, other = (
+        launch("gfx950", body, waves=8, grid=40, workgroups=None, lds_bytes=16384, **chosen).cycles
+        for chosen in ({}, options)
+    )
+    assert other == usual
