@@ -139,6 +139,7 @@ def _row(case: Case, ran: model_runs.Run) -> dict[str, Any]:
         "tflops": _tflops(case, grids),
         "bytes_per_s": sum(case.operand_bytes.values()) / _seconds(grids),
         "resident_workgroups": samples.resident,
+        "waves_per_simd": _waves_per_simd(ran.code, launch, samples),
         "sampled_workgroups": samples.trace.groups,
         "sampled_of": samples.count,
         "counts": launch.counts["class"],
@@ -153,6 +154,14 @@ def _row(case: Case, ran: model_runs.Run) -> dict[str, Any]:
     }
     row["deviation"] = {who: row["tflops"] / figure - 1 for who, figure in case.tflops.items()}
     return row
+
+
+def _waves_per_simd(
+    code: emulator.CodeObject, launch: emulator.Launch, samples: _timing.Samples
+) -> float:
+    lanes = launch.block[0] * launch.block[1] * launch.block[2]
+    waves = -(-lanes // code.kernels[launch.kernel].wave_size)
+    return samples.resident * waves / samples.trace.simds
 
 
 def _calibration(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

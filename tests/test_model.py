@@ -33,6 +33,7 @@ def test_report(run, capsys, tmp_path, target, case):
     assert 0 < row["useful_busy"] <= 1
     assert 0 < row["matrix_busy"] <= 1
     assert row["to_floor"] >= 1
+    assert row["waves_per_simd"] >= 1
     assert row["tflops"] > 0
     assert row["variants"]
     for who, figure in row["published_tflops"].items():
