@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jax_fa import _native, emulator
-from jax_fa._loops import Instruction, find_hot_loops
+from jax_fa._loops import Instruction, find_hot_loops, reachable
 from jax_fa._spec import TARGETS
 
 HELP = "registers, LDS and instruction counts of the hot loops of a code object"
@@ -42,10 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Report; 1 when there is no such code object or it cannot be read, else 0."""
     try:
-        reports = [report(code) for code in _code_objects(arguments.file, arguments.target)]
+        codes = _code_objects(arguments.file, arguments.target)
+        reports = [report(code) for code in codes]
     except (OSError, emulator.EmulatorError) as error:
         print(f"jax-fa: {error}", file=sys.stderr)
         return 1
+    for code in codes:
+        _complain(code)
     if arguments.json:
         print(json.dumps(reports[0] if len(reports) == 1 else reports))
     else:
@@ -61,6 +64,17 @@ def _code_objects(file: Path | None, target: str | None) -> list[emulator.CodeOb
     if not found:
         raise emulator.EmulatorError(f"this build has no code object of {' or '.join(images)}")
     return found
+
+
+def _complain(code: emulator.CodeObject) -> None:
+    """Says which kernels have instructions that the decoder does not know."""
+    for name in code.kernels:
+        unknown = sum(i.mnemonic == "(undecoded)" for i in reachable(listing(code, name)))
+        if unknown:
+            print(
+                f"jax-fa: {name}: {unknown} instructions are not known here and count as nops",
+                file=sys.stderr,
+            )
 
 
 def report(code: emulator.CodeObject) -> dict[str, Any]:

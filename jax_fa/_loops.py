@@ -74,6 +74,16 @@ def find_hot_loops(listing: Sequence[Instruction]) -> list[list[Instruction]]:
     return [[i for b in trip for i in blocks[b].instructions] for trip in trips]
 
 
+def reachable(listing: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions that control can get to from the first, in order of address."""
+    if not listing:
+        return []
+    blocks = _blocks(listing)
+    return [
+        i for block in sorted(_reverse_postorder(blocks, 0)) for i in blocks[block].instructions
+    ]
+
+
 def _blocks(listing: Sequence[Instruction]) -> list[_Block]:
     """Basic blocks in order of address, successors by index. The entry is block 0."""
     index = {instruction.pc: i for i, instruction in enumerate(listing)}

@@ -116,6 +116,19 @@ def test_foreign_file(capsys, tmp_path, target):
     assert "kernel: " in isa(capsys, file)
 
 
+def test_unknown_instructions_are_said(capsys, tmp_path):
+    file = tmp_path / "kernel.co"
+    # The second is never reached, nor is the padding behind the end.
+    body = ".long 0x7e00ffff\ns_endpgm\n.long 0x7e00ffff\n"
+    file.write_bytes(assemble("gfx950", "v_mov_b32 v0, 0\n" + body))
+    assert _cli.main(["isa", str(file)]) == 0
+    said = capsys.readouterr().err
+    assert said == "jax-fa: kernel: 1 instructions are not known here and count as nops\n"
+    file.write_bytes(assemble("gfx950", "s_endpgm\n.long 0x7e00ffff\n"))
+    assert _cli.main(["isa", str(file)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_names():
     assert _isa.describe_name("decode_float16_h64_paged_softcap") == {
         "op": "decode",
