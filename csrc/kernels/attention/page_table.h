@@ -120,6 +120,7 @@ class PageTable {
     const u32 offset = page * static_cast<u32>(sizeof(int));  // a page holds a key at least
     return reinterpret_cast<const int*>(reinterpret_cast<const char*>(entries_) + offset);
   }
+  JAX_FA_DEVICE int page_size() const { return page_size_; }
   JAX_FA_DEVICE bool holds(int page) const {
     return static_cast<u32>(page) < static_cast<u32>(pages_);
   }
@@ -205,12 +206,13 @@ class ScatteredKeys : public KeyRows {
       : KeyRows(params, sequence, kv_head, end, element),
         table_(params, sequence, sizeof(Element)) {}
 
+  JAX_FA_DEVICE int page_size() const { return table_.page_size(); }
   // This lane's `key`: the entry of its page, to be fetched ahead, ...
   JAX_FA_DEVICE int fetch(int key) const {
     return arch::load_4_bytes(table_.entry(table_.page_of(min_int(key, end_ - 1))));
   }
-  // ... whether there is such a row, and where: bytes from the start of the pool.
-  JAX_FA_DEVICE bool present(int key, int page) const { return key < end_ && table_.holds(page); }
+  // ... whether the pool has it, and where the row is: bytes from the start of the pool.
+  JAX_FA_DEVICE bool held(int page) const { return table_.holds(page); }
   JAX_FA_DEVICE i64 offset(int key, int page) const {
     return table_.offset(key, page, row_stride_bytes_);
   }

@@ -36,7 +36,7 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const int key = first_key + f * kFragmentDim + lane;
       tile.row[f] =
-          keys_.present(key, pages_[f]) ? keys_.key(keys_.offset(key, pages_[f])) : zero_row();
+          key < keys_.end() && keys_.held(pages_[f]) ? keys_.key(keys_.offset(key, pages_[f])) : zero_row();
       tile.row[f] += depth_bytes;
     }
     return tile;
@@ -73,7 +73,7 @@ class ValueOperands<Element, ScatteredKeys> {
     const ValueLane lane;
     const int key = first_key + fragment * kFragmentDim + lane.row;
     const int page = keys_.fetch(key);
-    const char* row = keys_.present(key, page) ? keys_.value(keys_.offset(key, page)) : zero_row();
+    const char* row = key < keys_.end() && keys_.held(page) ? keys_.value(keys_.offset(key, page)) : zero_row();
     return {row + lane.column_bytes};
   }
   JAX_FA_DEVICE static void hide(Block& block) { block.row = opaque(block.row); }

@@ -21,7 +21,7 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (12 with ScatteredKeys and H = 256), row state 9 (6), addresses about 10;
+//   operand ring 16 (8 with ScatteredKeys and H = 256), row state 9 (6), addresses about 10;
 //   ScatteredKeys: the pages of the next tile's rows, 1 or 2
 //   at most  176   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
@@ -53,7 +53,7 @@ class Mainloop {
   using Tile = LdsTile<Element, Config::kBlockKv, Config::kHeadDim>;
   // Operands read ahead of the matrix core: fewer where lanes keep the pages of the next tile.
   static constexpr int kRingDepth =
-      Config::kHeadDim == 256 && __is_same(Keys, ScatteredKeys) ? 3 : 4;
+      Config::kHeadDim == 256 && __is_same(Keys, ScatteredKeys) ? 2 : 4;
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);
 
  public:

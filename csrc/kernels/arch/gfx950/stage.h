@@ -55,20 +55,25 @@ class Stager {
 };
 
 // Rows anywhere: each lane has an address of its own. Those of rows and head elements that are not
-// there are of zeros.
+// there are of zeros. The pieces of a wave begin with consecutive rows, which lie in one page where
+// the page size is a multiple of their number: then one look-up serves them all.
 template <class Config>
 class Stager<Config, ScatteredKeys> {
   using Tile = typename Share<Config>::Tile;
+  static constexpr int kPieces = Share<Config>::kPieces;
 
  public:
   JAX_FA_DEVICE explicit Stager(const ScatteredKeys& keys)
-      : keys_(keys), first_piece_(Share<Config>::first_piece()) {}
+      : keys_(keys),
+        first_piece_(Share<Config>::first_piece()),
+        share_page_(keys.page_size() % kPieces == 0) {}
 
   // The pages of the rows of `tile`, which is copied next.
   JAX_FA_DEVICE void start(int tile) {
-    const u32 lane = opaque(lane_id());
-    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-      pages_[i] = keys_.fetch(key_of(tile, lane, i));
+    const int key = key_of(tile, opaque(lane_id()));
+    pages_[0] = keys_.fetch(key);
+    if (!share_page_) {
+      JAX_FA_UNROLL for (int i = 1; i < kPieces; ++i) pages_[i] = keys_.fetch(key + i);
     }
   }
 
@@ -76,12 +81,19 @@ class Stager<Config, ScatteredKeys> {
     // Made afresh: what follows from it would lie in registers through the main loop.
     const u32 lane = opaque(lane_id());
     const u32 column_bytes = Tile::source_column_bytes(lane);
-    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-      const int key = key_of(tile, lane, i);
+    const int key = key_of(tile, lane);
+    i64 offset = 0;
+    bool held = false;
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      if (i == 0 || !share_page_) {
+        offset = keys_.offset(key + i, pages_[i]) + column_bytes;
+        held = keys_.held(pages_[i]) && column_bytes < keys_.head_bytes();
+      } else {
+        offset += keys_.row_stride_bytes();
+      }
       const char* key_address = zero_row() + column_bytes;
       const char* value_address = key_address;
-      if (keys_.present(key, pages_[i]) && column_bytes < keys_.head_bytes()) {
-        const i64 offset = keys_.offset(key, pages_[i]) + column_bytes;
+      if (held && key + i < keys_.end()) {
         key_address = keys_.key(offset);
         value_address = keys_.value(offset);
       }
@@ -93,14 +105,15 @@ class Stager<Config, ScatteredKeys> {
   }
 
  private:
-  // The key of which this lane copies a part, in the `i`th piece of its wave.
-  JAX_FA_DEVICE int key_of(int tile, u32 lane, int i) const {
-    return tile * Config::kBlockKv + Tile::source_row(lane) + first_piece_ + i;
+  // The key of which this lane copies a part, in the first piece of its wave.
+  JAX_FA_DEVICE int key_of(int tile, u32 lane) const {
+    return tile * Config::kBlockKv + Tile::source_row(lane) + first_piece_;
   }
 
   ScatteredKeys keys_;
   u32 first_piece_;
-  int pages_[Share<Config>::kPieces];
+  bool share_page_;
+  int pages_[kPieces];
 };
 
 }  // namespace jax_fa::arch
