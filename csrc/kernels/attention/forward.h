@@ -74,6 +74,11 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
     attend(DenseKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else if (params.page_size % kBlockKv == 0) {
     attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (arch::kTakesFragmentKeys && params.page_size % arch::kFragmentDim == 0 &&
+             params.head_dim == Config::kHeadDim) {
+    if constexpr (arch::kTakesFragmentKeys) {
+      attend(FragmentKeys(params, sequence, work.kv_head, end_key, Element{}));
+    }
   } else {
     attend(ScatteredKeys(params, sequence, work.kv_head, end_key, Element{}));
   }

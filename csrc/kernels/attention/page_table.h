@@ -4,8 +4,9 @@
 // DenseRows serves queries and results. K and V have one layout, so one provider serves both:
 //   DenseKeys      rows at a constant distance
 //   PagedKeys      pages of a multiple of the key tile: a tile lies in one page
+//   FragmentKeys   pages of a multiple of a fragment's 16 rows: a fragment lies in one page
 //   ScatteredKeys  any other page size: rows of a tile lie anywhere, each lane finds its own
-// The first two are uniform: tile after tile they give the `Place` of its rows, as bounded buffers
+// All but the last are uniform: run after run they give the `Place` of its rows, as bounded buffers
 // of keys and values. A page outside the pool has no rows.
 #ifndef JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 #define JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
@@ -61,6 +62,8 @@ struct Place {
 // What the providers of K and V share.
 class KeyRows {
  public:
+  static constexpr bool kWholeHeadOnly = false;
+
   // Rows from `end` on are not there.
   template <class Element>
   JAX_FA_DEVICE KeyRows(const AttentionParams& params, const Sequence& sequence, int kv_head,
@@ -168,6 +171,8 @@ class PagedKeys : public KeyRows {
     turn_page(count);
     if (present_ > 0) offset_ += slot * row_stride_bytes_;
   }
+  // Of the next place().
+  JAX_FA_DEVICE bool page_is_held() const { return present_ > 0; }
   JAX_FA_DEVICE Place place(int first, int count) {
     const Place place = {offset_, min_int(end_ - first, present_)};
     offset_ += present_ * row_stride_bytes();
@@ -196,6 +201,14 @@ class PagedKeys : public KeyRows {
   int page_;      // the logical page after it,
   int next_;      // and that one's entry
   int last_page_;
+};
+
+// The runs are of a fragment's rows. They lie in one page whole, also where the length ends
+// earlier, so that they need no range check, provided that the head fills its tile.
+class FragmentKeys : public PagedKeys {
+ public:
+  using PagedKeys::PagedKeys;
+  static constexpr bool kWholeHeadOnly = true;
 };
 
 class ScatteredKeys : public KeyRows {

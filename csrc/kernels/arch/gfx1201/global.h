@@ -57,7 +57,12 @@ JAX_FA_DEVICE Vector<u32, 4> load_transposed(const char* base, u32 offset, u32 c
       Dwords, __builtin_amdgcn_global_load_tr_b128_v8i16((JAX_FA_IN_GLOBAL Storage*)address));
 }
 
-// 16 bytes from a lane's own address, which has no range check.
+// 16 bytes without a range check; `base` and `constant` are the same for all lanes.
+JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(const char* base, u32 offset, u32 constant) {
+  const auto* address = (const JAX_FA_IN_GLOBAL char*)base + offset + constant;
+  return *(const JAX_FA_IN_GLOBAL Vector<u32, 4>*)address;
+}
+// The same from a lane's own address.
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(const char* address) {
   return *(const JAX_FA_IN_GLOBAL Vector<u32, 4>*)address;
 }

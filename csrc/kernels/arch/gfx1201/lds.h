@@ -12,7 +12,7 @@
 namespace jax_fa::arch {
 
 // Both classes are for providers of rows at a constant distance (DenseKeys, PagedKeys); scattered.h
-// has those for rows anywhere. A tile's Place serves K and V.
+// has those for other pages. A tile's Place serves K and V.
 
 // K in S^T = K.Q^T: rows as A rows, in tiles of 16 kFragments keys. Rows past the length and head
 // elements past the run-time H are zero; kWholeHead promises that there are none of the latter.
@@ -49,6 +49,9 @@ class KeyOperands {
     const Place place = keys_.place(first_key, kFragments * kFragmentDim);
     return {keys_.keys(place), place};
   }
+
+  // Gives keys that are not there the scores of zeros, where reading has not done so.
+  JAX_FA_DEVICE static void clear_absent(const Tile& /*tile*/, int /*fragment*/, Accumulator&) {}
 
   // Keys 16 fragment .. +15 of a tile, head elements 16 step .. +15.
   template <bool kWholeHead>
@@ -102,8 +105,7 @@ class ValueOperands {
   // Keys 16 fragment .. +15 of a tile.
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
-    offset_ = opaque(offset_);  // as for keys, and per block, since the columns are the same in all
-    last_column_ = opaque(last_column_);
+    hide_lane();
     const Place& place = tile.place;
     const int first = fragment * kFragmentDim;
     const char* base = keys_.value(place.offset);
@@ -119,6 +121,11 @@ class ValueOperands {
     return {base, row_offset + lane.column_bytes};
   }
 
+  // As for keys, and for each block, since the columns are the same in all.
+  JAX_FA_DEVICE void hide_lane() {
+    offset_ = opaque(offset_);
+    last_column_ = opaque(last_column_);
+  }
   JAX_FA_DEVICE static void hide(Block& block) { block.offset = opaque(block.offset); }
 
   // Head elements 16 tile .. +15 as A rows.
@@ -137,6 +144,8 @@ class ValueOperands {
 
  private:
   Keys keys_;
+
+ protected:
   u32 offset_;       // this lane's, in bytes from the start of a block
   int last_column_;  // of the head that this lane may read, in bytes from its first
 };

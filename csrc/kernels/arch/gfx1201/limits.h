@@ -28,6 +28,9 @@ constexpr int decode_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 5 : 2;
 }
 
+// Whether the main loop takes keys in pages of whole fragments apart from those in any others.
+inline constexpr bool kTakesFragmentKeys = true;
+
 }  // namespace jax_fa::arch
 
 #endif  // JAX_FA_KERNELS_ARCH_GFX1201_LIMITS_H_

@@ -57,10 +57,10 @@ class Mainloop {
                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (wave.end <= wave.begin) return;
-    if (head_bytes_ == Config::kHeadDim * sizeof(Element)) {
+    if (Keys::kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
       walk<true>(wave, mask, rows, query, softmax, output);
     } else {
-      walk<false>(wave, mask, rows, query, softmax, output);
+      if constexpr (!Keys::kWholeHeadOnly) walk<false>(wave, mask, rows, query, softmax, output);
     }
   }
 
@@ -105,6 +105,11 @@ class Mainloop {
         fence_schedule();
       }
 
+      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+        JAX_FA_UNROLL for (int f = 0; f < Config::kScoreTiles; ++f) {
+          KeyReader::clear_absent(key_tile, f, scores.keys[q][f]);
+        }
+      }
       softmax.cap(scores);
       if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
         apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);

@@ -24,6 +24,9 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
 constexpr int flash_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 
+// Whether the main loop takes keys in pages of whole fragments apart from those in any others.
+inline constexpr bool kTakesFragmentKeys = false;
+
 }  // namespace jax_fa::arch
 
 #endif  // JAX_FA_KERNELS_ARCH_GFX950_LIMITS_H_
