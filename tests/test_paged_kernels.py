@@ -57,7 +57,7 @@ def test_right_in_every_order(cache, target, dtype):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("t", [1, 100])
-@pytest.mark.parametrize("page_size", [16, 64])
+@pytest.mark.parametrize("page_size", [16, 24, 64])
 def test_a_page_outside_the_pool_is_zeros(target, page_size, t):
     cache = Cache("", ((t, 150), (t, 100)), page_size, h=128)
     q, k, v, tables, lengths = cache.operands("bfloat16")
