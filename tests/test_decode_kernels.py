@@ -135,10 +135,10 @@ def test_keys_and_values_are_read_once(target, page_size):
             out = flash_attention(q, key, value, implementation=target)
         else:
             pages = batch * s // page_size
-            pools = (x.reshape(pages, page_size, k, h) for x in (key, value))
+            k_pages, v_pages = (x.reshape(pages, page_size, k, h) for x in (key, value))
             tables = jnp.arange(pages, dtype=jnp.int32).reshape(batch, -1)
             lengths = jnp.full(batch, s, jnp.int32)
-            out = paged_attention(q, *pools, tables, lengths, implementation=target)
+            out = paged_attention(q, k_pages, v_pages, tables, lengths, implementation=target)
         jax.block_until_ready(out)
     names = ("key", "value") if page_size is None else ("k_pages", "v_pages")
     for name in names:

@@ -27,7 +27,7 @@ PREFILL = ((70, 150), (100, 100), (3, 40), (0, 20))
 CACHES = (
     # A tile of keys in one page, a multiple of it, and pages that a tile cuts.
     *(Cache(f"page {p}", PREFILL, p, n=4, k=2) for p in (1, 16, 64, 100, 128)),
-    *(Cache(f"page {p}, H = 128", PREFILL[:2], p, h=128) for p in (16, 256)),
+    *(Cache(f"page {p}, H = 128", PREFILL[:2], p, h=128) for p in (16, 33, 256)),
     *(Cache(f"page {p}, H = 256", PREFILL[:2], p, n=1, h=256) for p in (16, 32)),
     Cache("H = 40", PREFILL, 64, h=40, options={"window": (30, 0)}),
     Cache("H = 240, HND", PREFILL[1:3], 24, n=1, h=240, layout="HND"),
