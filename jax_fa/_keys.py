@@ -35,11 +35,21 @@ class Block(NamedTuple):
         return cls(start, index, index >= first)
 
 
+class KeyBlock(NamedTuple):
+    """A block of keys of one sequence among those of others."""
+
+    start: jax.Array  # flat
+    index: jax.Array  # [size], within the sequence; may lie outside of it
+    mine: jax.Array  # bool [size]: not part of another block
+    within: jax.Array  # bool [size]: inside of the sequence
+
+
 class PageBlock(NamedTuple):
     """A block of keys that lie in pages."""
 
     index: jax.Array  # [size], within the sequence
     mine: jax.Array  # bool [size]
+    within: jax.Array  # bool [size]: inside of the sequence
     page: jax.Array  # [size], in the pool; 0 where the index leaves the sequence
     row: jax.Array  # [size], in the page
 
@@ -71,8 +81,15 @@ class Keys(Protocol):
         ...
 
     def add(self, sums: Pair, block: Any, d_key: jax.Array, d_value: jax.Array) -> Pair:
-        """`sums` with the gradients [size, K, H] and [size, K, Hv] of a block added."""
+        """`sums` with the gradients [size, K, H] and [size, K, Hv] of a block added.
+
+        Of its rows inside of the sequence: those of others are 0 times what may be NaN.
+        """
         ...
+
+
+def _where(within: jax.Array, rows: jax.Array) -> jax.Array:
+    return jnp.where(within[:, None, None], rows, 0)
 
 
 def take(flat: jax.Array, start: Any, size: int) -> jax.Array:
@@ -101,24 +118,26 @@ class FlatKeys(NamedTuple):
         """Hv."""
         return self.value.shape[-1]
 
-    def load(self, item: Items, block_index: Any, size: int) -> tuple[Block, jax.Array, jax.Array]:
+    def load(
+        self, item: Items, block_index: Any, size: int
+    ) -> tuple[KeyBlock, jax.Array, jax.Array]:
         """See Keys."""
         block = Block.of(self.capacity, size, item.key_start, block_index * size)
         # Rows of other sequences and past the length: NaN there must not come through 0 * NaN.
-        within = ((block.index >= 0) & (block.index < item.key_length))[:, None, None]
-        key, value = (jnp.where(within, take(x, block.start, size), 0) for x in self)
-        return block, key, value
+        within = (block.index >= 0) & (block.index < item.key_length)
+        key, value = (_where(within, take(x, block.start, size)) for x in self)
+        return KeyBlock(*block, within), key, value
 
     def zeros(self, dtype: Any, like: jax.Array) -> Pair:
         """See Keys."""
         return full(self.key.shape, 0, dtype, like), full(self.value.shape, 0, dtype, like)
 
-    def add(self, sums: Pair, block: Block, d_key: jax.Array, d_value: jax.Array) -> Pair:
+    def add(self, sums: Pair, block: KeyBlock, d_key: jax.Array, d_value: jax.Array) -> Pair:
         """See Keys."""
 
         def onto(flat: jax.Array, rows: jax.Array) -> jax.Array:
-            old = take(flat, block.start, rows.shape[0])
-            return lax.dynamic_update_slice_in_dim(flat, old + rows, block.start, 0)
+            new = take(flat, block.start, rows.shape[0]) + _where(block.within, rows)
+            return lax.dynamic_update_slice_in_dim(flat, new, block.start, 0)
 
         return onto(sums[0], d_key), onto(sums[1], d_value)
 
@@ -168,11 +187,11 @@ class PagedKeys(NamedTuple):
         # XLA on CPUs gathers bfloat16 by way of float32, and would convert the whole pool, once,
         # before the loop; tied to the page, it converts what is gathered.
         (k_pages, v_pages), page = lax.optimization_barrier(((self.k_pages, self.v_pages), page))
-        block = PageBlock(index, jnp.ones_like(within), page, index % self._page_size)
+        block = PageBlock(index, jnp.ones_like(within), within, page, index % self._page_size)
 
         def rows(pages: jax.Array) -> jax.Array:
             found = pages[page, :, block.row] if self.hnd else pages[page, block.row]
-            return jnp.where(within[:, None, None], found, 0)
+            return _where(within, found)
 
         return block, rows(k_pages), rows(v_pages)
 
@@ -181,10 +200,10 @@ class PagedKeys(NamedTuple):
         return full(self.k_pages.shape, 0, dtype, like), full(self.v_pages.shape, 0, dtype, like)
 
     def add(self, sums: Pair, block: PageBlock, d_key: jax.Array, d_value: jax.Array) -> Pair:
-        """See Keys. Rows outside of the sequence have gradient 0, wherever they are added."""
+        """See Keys."""
 
         def onto(pages: jax.Array, rows: jax.Array) -> jax.Array:
             at = pages.at[block.page, :, block.row] if self.hnd else pages.at[block.page, block.row]
-            return at.add(rows)
+            return at.add(_where(block.within, rows))
 
         return onto(sums[0], d_key), onto(sums[1], d_value)

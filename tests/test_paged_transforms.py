@@ -46,6 +46,18 @@ def test_gradients(name):
         np.testing.assert_allclose(a, b, atol=5e-5 * max(1, float(jnp.abs(b).max())), rtol=0)
 
 
+def test_nan_in_one_sequence_leaves_gradients_of_others_pages():
+    q, k, v, tables, lengths = Cache("", ((3, 9), (3, 9)), n=2, k=1, spare_pages=2).operands(
+        "float32"
+    )
+    k, v = clean(k), clean(v)
+    f = jax.grad(lambda q, k, v: total(paged_attention, (q, k, v), tables, lengths), (1, 2))
+    others = np.setdiff1d(np.arange(k.shape[0]), np.asarray(tables[0, :1]))
+    for a, b in zip(f(q.at[0, 1].set(jnp.nan), k, v), f(q, k, v), strict=True):
+        np.testing.assert_array_equal(a[others], b[others])
+        assert np.isnan(a).any()
+
+
 def test_gradients_of_shared_pages_add_up():
     q, k, v, tables, lengths = Cache("", ((3, 40), (3, 40)), n=4, k=2).operands("float32")
     tables, k, v = tables.at[1, :2].set(tables[0, :2]), clean(k), clean(v)

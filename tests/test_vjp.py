@@ -120,6 +120,22 @@ def test_nan_past_a_length_has_no_gradient():
     assert not np.asarray(f(q, *spoilt)[1][0, 13:]).any()
 
 
+@pytest.mark.parametrize("place", ["query", "cotangent"])
+def test_nan_in_one_sequence_leaves_gradients_of_others(place):
+    """A block of keys reaches into the next sequence, whose weights there are 0."""
+    q, k, v = Case("", batch=(2,), t=10, s=12).operands("float32")
+    d_out = jnp.ones(q.shape)
+    _, vjp = jax.vjp(flash_attention, q, k, v)
+    expected = vjp(d_out)
+    if place == "query":
+        _, vjp = jax.vjp(flash_attention, q.at[0, 3].set(jnp.nan), k, v)
+    else:
+        d_out = d_out.at[0, 3].set(jnp.nan)
+    for a, b in zip(vjp(d_out), expected, strict=True):
+        np.testing.assert_array_equal(a[1], b[1])
+        assert np.isnan(a[0]).any()
+
+
 def test_lengths_have_float0_gradients():
     q, k, v = Case("", batch=(2,), t=5, s=6).operands("float32")
     _, vjp = jax.vjp(
