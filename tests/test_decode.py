@@ -14,7 +14,7 @@ import pytest
 from packs import PAGED_RUNS, PAGED_TARGETS
 from tolerance import assert_close, expect
 
-from jax_fa import flash_attention, paged_attention
+from jax_fa import emulator, flash_attention, paged_attention
 from jax_fa._tolerance import out_tolerance
 
 B, N, K, H, D = 2, 4, 2, 32, 24
@@ -133,3 +133,26 @@ def test_dense_decode_is_any_number_of_splits(implementation, dtype, t):
     for num_splits in (None, 1, 2, 7, 40):  # 40: more than there are tiles of keys
         actual = attend(q, k, v, key_lengths=lengths, num_splits=num_splits)
         assert_close(actual, expected, jnp.nan_to_num(v), implementation)
+
+
+@pytest.mark.parametrize(("target", "compute_units"), [("gfx950", 256), ("gfx1201", 64)])
+def test_decode_reads_keys_and_values_once_on_all_compute_units(target, compute_units):
+    if target not in PAGED_TARGETS:
+        pytest.skip(f"this build has no kernels for {target}")
+    length, page, heads, kv_heads, head_dim = 8192, 16, 32, 8, 128
+    pages = length // page
+    query = jnp.ones((1, 1, heads, head_dim), jnp.bfloat16)
+    pool = jnp.ones((pages, page, kv_heads, head_dim), jnp.bfloat16)
+    tables = jnp.asarray(np.random.default_rng(0).permutation(pages)[None], jnp.int32)
+    lengths = jnp.array([length], jnp.int32)
+    with emulator.configure(checks=False), emulator.record() as launches:
+        jax.block_until_ready(
+            paged_attention(query, pool, pool, tables, lengths, implementation=target)
+        )
+    attend, merge = launches
+    assert "decode" in attend.kernel
+    assert "merge" in merge.kernel
+    assert np.prod(attend.grid) >= compute_units
+    operands = attend.bytes["operands"]
+    read = sum(count["read"] for name, count in operands.items() if "_pages" in name)
+    assert pool.nbytes * 2 <= read <= 1.02 * pool.nbytes * 2
