@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jax_fa import _blockwise, _op_varlen, _registry, _rows, _segments, _select
+from jax_fa import _blockwise, _op_varlen, _registry, _rows, _segments, _select, _sharding
 from jax_fa._keys import FlatKeys
 from jax_fa._primitive import (
     Operation,
@@ -42,7 +42,29 @@ def _forward_op(spec: AttentionSpec) -> Any:
         kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
         return by_platform(choice, kernel, xla, query, key, value, *rest)
 
+    call = _sharding.divided(call, _rule)
     return batched(call, _join, heads_axis=-2)
+
+
+def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rule:
+    """By all leading dimensions and by key heads, forward or backward to so many gradients."""
+    batch = [f"b{i}" for i in range(query.ndim - 3)]
+    rows, keys, lengths = (" ".join([*batch, *x]) for x in (["t", "K"], ["s", "k"], []))
+    segments = " ".join([*batch, "t"]), " ".join([*batch, "s"])
+    operands = f"{rows} h", f"{keys} h", f"{keys} v"
+    _, *integers = rest
+    named = zip((lengths, lengths, *segments), integers[:4], strict=True)
+    results = f"{rows} v", rows
+    return _sharding.Rule(
+        operands=(
+            *operands,
+            *(name for name, x in named if x is not None),
+            *(2 * results if gradients else ()),
+        ),
+        results=operands[:gradients] or results,
+        free=(*batch, "k"),
+        group=query.shape[-2] // max(key.shape[-2], 1),
+    )
 
 
 def _kernel(
@@ -128,6 +150,7 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
             g.reshape(x.shape) for g, x in zip(gradients, (query, key, value), strict=False)
         )
 
+    call = _sharding.divided(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
     return batched(call, _join)
 
 

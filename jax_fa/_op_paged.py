@@ -40,8 +40,31 @@ def _forward_op(spec: AttentionSpec) -> Any:
         kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
         return by_platform(choice, kernel, xla, *operands)
 
-    call = _sharding.paged(call, spec.heads_first)
+    call = _sharding.divided(call, functools.partial(_rule, spec.heads_first))
     return batched(call, _join, heads_axis=-3 if spec.heads_first else -2)
+
+
+def _rule(heads_first: bool, *operands: Any) -> _sharding.Rule:
+    """By sequences, unless they are packed, and by key heads."""
+    query, k_pages, _, _, _, query_lengths, cu_seqlens_q = operands
+    pages = "p k s" if heads_first else "p s k"
+    heads = k_pages.shape[1 if heads_first else 2]
+    if cu_seqlens_q is None:
+        rows, integers = "b t K", ("b m", "b", *(() if query_lengths is None else ("b",)))
+    else:
+        rows, integers = "r K", ("c m", "c", "e")
+
+    def refuse(arrays: Any, shardings: Any) -> None:
+        for i, name in ((1, "k_pages"), (2, "v_pages")):
+            _sharding.refuse_divided(name, arrays[i], shardings[i], heads_first)
+
+    return _sharding.Rule(
+        operands=(f"{rows} h", f"{pages} h", f"{pages} v", *integers),
+        results=(f"{rows} v", rows),
+        free=("b", "k") if cu_seqlens_q is None else ("k",),
+        group=query.shape[-2] // max(heads, 1),
+        refuse=refuse,
+    )
 
 
 def _kernel(

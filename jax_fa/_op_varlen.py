@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jax_fa import _blockwise, _registry, _rows, _select
+from jax_fa import _blockwise, _registry, _rows, _select, _sharding
 from jax_fa._keys import FlatKeys
 from jax_fa._primitive import (
     Operation,
@@ -41,7 +41,20 @@ def _forward_op(spec: AttentionSpec) -> Any:
             choice, functools.partial(kernel, spec), functools.partial(_xla, spec), *operands
         )
 
+    call = _sharding.divided(call, _rule)
     return batched(call, _join, heads_axis=-2)
+
+
+def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rule:
+    """By key heads, forward or backward to so many gradients."""
+    del rest
+    operands, results = ("t K h", "s k h", "s k v"), ("t K v", "t K")
+    return _sharding.Rule(
+        operands=(*operands, "n", "n", *(2 * results if gradients else ())),
+        results=operands[:gradients] or results,
+        free=("k",),
+        group=query.shape[-2] // max(key.shape[-2], 1),
+    )
 
 
 def kernel(
@@ -83,6 +96,7 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
         )
         return d_query, *(d_keys or ())
 
+    call = _sharding.divided(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
     return batched(call, _join)
 
 

@@ -1,4 +1,4 @@
-"""Paged attention over a mesh of devices: what divides, what is refused, with how much traffic."""
+"""Attention over a mesh of devices: what divides, what is refused, with how much traffic."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cases import KERNEL_TARGETS, Case
 from jax import export
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from packs import PAGED_RUNS, Cache
+from packs import PAGED_RUNS, Cache, Pack
 
-from jax_fa import paged_attention
+from jax_fa import flash_attention, flash_attention_varlen, paged_attention
 
 attend: Any = functools.partial(paged_attention, return_lse=True)
 CACHE = Cache(
@@ -207,3 +208,86 @@ def test_export_for_two_platforms_and_call():
         [x.astype(jnp.float32) for x in loaded.call(*made)],
         [x.astype(jnp.float32) for x in f(*made)],
     )
+
+
+# --- Dense and packed attention -------------------------------------------------------------------
+
+
+def scalar_of(attend):
+    def total(*arrays):
+        out, lse = attend(*arrays)
+        return jnp.sum(jnp.sin(out)) + jnp.sum(jnp.where(lse > -1e30, lse, 0))
+
+    return total
+
+
+def check_divided(attend, arrays, specs, kind=AxisType.Auto):
+    """Forward and gradients: right, and without traffic."""
+    gradients = jax.grad(scalar_of(attend), argnums=(0, 1, 2))
+    mesh, results = mesh_of(kind), []
+    with jax.set_mesh(mesh):
+        placed = place(arrays, mesh, specs)
+        for f in (jax.jit(attend), jax.jit(gradients)):
+            found = f(*placed)
+            assert collectives(f, *placed) == []
+            results.append(found)
+    for f, found in zip((attend, gradients), results, strict=True):
+        assert_same(found, jax.jit(f)(*arrays))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
+def test_dense_attention_divides_without_traffic(kind):
+    case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+    lengths = jnp.array([12, 3, 7, 0], jnp.int32)
+
+    def attend(q, k, v, lengths):
+        return flash_attention(q, k, v, key_lengths=lengths, causal=True, return_lse=True)
+
+    arrays = *case.operands("float32"), lengths
+    check_divided(attend, arrays, (ROWS, ROWS, ROWS, P("b")), kind)
+
+
+def test_segments_divide_without_traffic():
+    case = Case("", batch=(4,), t=12, s=12, n=8, k=2, h=16)
+    ids = jnp.sort(jnp.asarray(np.random.default_rng(0).integers(0, 4, (4, 12)), jnp.int32))
+
+    def attend(q, k, v, ids):
+        return flash_attention(
+            q, k, v, query_segment_ids=ids, key_segment_ids=ids, causal=True, return_lse=True
+        )
+
+    check_divided(attend, (*case.operands("float32"), ids), (ROWS, P("b"), ROWS, P("b")))
+
+
+def test_packed_sequences_divide_by_heads_without_traffic():
+    pack = Pack("", ((3, 5), (7, 9)), n=8, k=2, h=16, spare=(0, 0))
+    heads = P(None, "h")
+
+    def attend(q, k, v, cu_q, cu_k):
+        return flash_attention_varlen(
+            q, k, v, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k, causal=True, return_lse=True
+        )
+
+    arrays = *pack.operands("float32"), *pack.offsets().values()
+    check_divided(attend, arrays, (heads, heads, heads, P(), P()))
+
+
+def test_a_divided_sequence_is_brought_together():
+    case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+    attend = functools.partial(flash_attention, causal=True, return_lse=True)
+    f = jax.jit(jax.grad(scalar_of(attend), argnums=(0, 1, 2)))
+    specs = P(None, "b", "h"), P(None, "b"), P("h")
+    arrays = case.operands("float32")
+    assert_same(f(*place(arrays, mesh_of(AxisType.Auto), specs)), f(*arrays))
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_dense_kernels_divide(target):
+    case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+    f = jax.jit(functools.partial(flash_attention, causal=True, implementation=target))
+    arrays = case.operands("bfloat16")
+    placed = place(arrays, mesh_of(AxisType.Auto), (ROWS, ROWS, ROWS))
+    np.testing.assert_array_equal(
+        np.asarray(f(*placed), np.float32), np.asarray(f(*arrays), np.float32)
+    )
+    assert collectives(f, *placed) == []
