@@ -133,7 +133,10 @@ def _real(name: str, value: Any, advice: str) -> float:
     require_static(name, value, advice)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.number)):
         raise TypeError(f"{name} must be a number; got {value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int past all floats
+        number = math.inf
     if not math.isfinite(number) or abs(number) > float(np.finfo(np.float32).max):
         raise ValueError(f"{name} must be finite in float32; got {value!r}")
     return number
@@ -145,6 +148,8 @@ def _soft_cap(value: Any) -> float:
     number = _real("logits_soft_cap", value, _STATIC_ADVICE)
     if number < 0:
         raise ValueError(f"logits_soft_cap must be None, 0 (none) or positive; got {value!r}")
+    if number and number < np.finfo(np.float32).tiny:  # kernels would take it for none
+        raise ValueError(f"logits_soft_cap must not vanish in float32; got {value!r}")
     return number
 
 
@@ -160,16 +165,20 @@ def _window(window: Any) -> tuple[int, int]:
 def _side(name: str, value: Any) -> int:
     if value is None:
         return OPEN
-    require_static(f"window {name}", value, _STATIC_ADVICE)
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(
-            f"window {name} must be an integer or None; got {value!r} of type "
-            f"{type(value).__name__}"
-        )
+    value = _integer(f"window {name}", value, _STATIC_ADVICE)
     if value < 0:
         hint = "; an open side is None" if value == -1 else ""
         raise ValueError(f"window {name} must be >= 0 or None; got {value}{hint}")
-    return min(int(value), 2**30)
+    return min(value, 2**30)
+
+
+def _integer(name: str, value: Any, advice: str) -> int:
+    require_static(name, value, advice)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(
+            f"{name} must be an integer or None; got {value!r} of type {type(value).__name__}"
+        )
+    return int(value)
 
 
 def _implementation(value: Any) -> str | None:
@@ -182,29 +191,25 @@ def _implementation(value: Any) -> str | None:
 def _splits(value: Any) -> int | None:
     if value is None:
         return None
-    require_static("num_splits", value, _STATIC_ADVICE)
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"num_splits must be an integer or None; got {value!r}")
+    value = _integer("num_splits", value, _STATIC_ADVICE)
     if value < 1:
         raise ValueError(f"num_splits must be >= 1 or None (automatic); got {value}")
-    return int(value)
+    return value
 
 
 def _longest(name: str, value: Any) -> int | None:
     """Rounded up to a power of two, so that few programs serve many lengths."""
     if value is None:
         return None
-    require_static(name, value, "leave it out: it is no more than a hint")
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer or None; got {value!r}")
+    value = _integer(name, value, "leave it out: it is no more than a hint")
     if value < 0:
         raise ValueError(f"{name} must be >= 0 or None; got {value}")
-    return 1 << max(0, int(value) - 1).bit_length()
+    return 1 << max(0, value - 1).bit_length()
 
 
 def heads_first(layout: Any) -> bool:
     """Whether pages are [P, K, page, H]."""
     require_static("layout", layout, _STATIC_ADVICE)
-    if layout not in LAYOUTS:
+    if not isinstance(layout, str) or layout not in LAYOUTS:
         raise ValueError(f'layout must be "NHD" or "HND"; got {layout!r}')
     return layout == "HND"

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from jax_fa import _biased, _op_dense, _shapes, _vjp
-from jax_fa._spec import TARGETS, AttentionSpec, require_static
+from jax_fa._spec import TARGETS, AttentionSpec, require_bool
 
 
 def dot_product_attention(
@@ -71,7 +71,7 @@ def dot_product_attention(
     """
     shape = jnp.shape(query)
     query, key, value = (
-        _four_dimensional(name, operand)
+        _four_dimensional(name, operand, at_least=3)
         for name, operand in (("query", query), ("key", key), ("value", value))
     )
     (b, t, n, _), s = query.shape, key.shape[1]
@@ -82,10 +82,11 @@ def dot_product_attention(
         raise TypeError(f"mask must be bool; got {mask.dtype}: pass an additive mask as bias")
     query_lengths = _lengths("query_seq_lengths", query_seq_lengths, b)
     key_lengths = _lengths("key_value_seq_lengths", key_value_seq_lengths, b)
-    require_static("is_causal", is_causal, "branch outside of jit")
+    is_causal = require_bool("is_causal", is_causal)
+    return_residual = require_bool("return_residual", return_residual)
     spec = AttentionSpec.make(
         head_dim=query.shape[-1],
-        causal=bool(is_causal),
+        causal=is_causal,
         window=_window(local_window_size),
         scale=scale,
         implementation=_not_cudnn(implementation),
@@ -108,10 +109,11 @@ def dot_product_attention(
     return (out, lax.stop_gradient(lse).reshape(shape[:-1])) if return_residual else out
 
 
-def _four_dimensional(name: str, operand: Any) -> jax.Array:
+def _four_dimensional(name: str, operand: Any, at_least: int = 0) -> jax.Array:
     array = _shapes.as_array(name, operand)
-    if array.ndim > 4:
-        raise ValueError(f"{name} must have at most 4 dimensions; got shape {array.shape}")
+    if not at_least <= array.ndim <= 4:
+        allowed = "at most 4" if at_least == 0 else f"{at_least} or 4"
+        raise ValueError(f"{name} must have {allowed} dimensions; got shape {array.shape}")
     return array.reshape((1,) * (4 - array.ndim) + array.shape)
 
 

@@ -272,6 +272,8 @@ BAD = {
         "key_value_seq_lengths must",
     ),
     "window": ({"local_window_size": (-1, 0)}, ValueError, "local_window_size"),
+    "is_causal type": ({"is_causal": "no"}, TypeError, "is_causal must be a bool"),
+    "return_residual type": ({"return_residual": 1}, TypeError, "return_residual must be a bool"),
     "window type": ({"local_window_size": 1.5}, TypeError, "local_window_size"),
     "bias on a target": (
         {"bias": jnp.ones((T, S)), "implementation": "gfx950"},
@@ -286,6 +288,12 @@ def test_bad_input(name):
     options, error, message = BAD[name]
     with pytest.raises(error, match=message):
         nn.dot_product_attention(*operands(), **options)
+
+
+def test_operands_have_three_or_four_dimensions():
+    x = jnp.ones((T, H))
+    with pytest.raises(ValueError, match="query must have 3 or 4 dimensions; got shape"):
+        nn.dot_product_attention(x, x, x)
 
 
 def test_traced_scale_says_what_to_do():

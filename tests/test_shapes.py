@@ -108,6 +108,8 @@ def test_numpy_operands_are_taken():
         ({"scale": True}, TypeError, "scale must be a number; got True"),
         ({"scale": float("nan")}, ValueError, "scale must be finite in float32; got nan"),
         ({"scale": 1e300}, ValueError, "scale must be finite in float32"),
+        ({"scale": 10**400}, ValueError, "scale must be finite in float32"),
+        ({"logits_soft_cap": 1e-46}, ValueError, "logits_soft_cap must not vanish in float32"),
         ({"logits_soft_cap": -1.0}, ValueError, "logits_soft_cap must be None, 0 .*; got -1.0"),
         ({"implementation": "cuda"}, ValueError, "implementation must be None or one of 'xla', "),
         ({"implementation": ["xla"]}, ValueError, r"implementation must be .*; got \['xla'\]"),

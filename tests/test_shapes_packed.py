@@ -129,6 +129,7 @@ def test_operands_must_be_arrays_of_their_dtype(attend, structs):
         ({"max_seqlen_q": 1.0}, TypeError, "max_seqlen_q must be an integer or None; got 1.0"),
         ({"max_seqlen_q": jnp.int32(3)}, TypeError, "max_seqlen_q must be a Python value.*a hint"),
         ({"layout": "NDH"}, ValueError, 'layout must be "NHD" or "HND"; got \'NDH\''),
+        ({"layout": np.array(["NHD"])}, ValueError, "layout must be"),
         ({"layout": None}, ValueError, "layout must be .*; got None"),
         ({"num_splits": 0}, ValueError, "num_splits must be >= 1"),
         ({"num_splits": jnp.int32(1)}, TypeError, "num_splits must be a Python value"),
