@@ -218,6 +218,14 @@ def test_no_queries_do_nothing(run):
     assert run("flash(shape=(0, 3, 5, 4, 2, 64)); answer(log())") == ["load device=0"]
 
 
+def test_rows_too_wide_for_offsets_of_32_bits(run):
+    heads = 2**20
+    message, lines = run(f"answer([attempt(flash, shape=(1, 1, 1, {heads}, {heads}, 256)), log()])")
+    assert "consecutive rows of query span in memory, in bytes, must be between 0 and" in message
+    assert str(2**31 - 1) in message
+    assert not any(line.startswith("launch") for line in lines)
+
+
 def test_large_batches_take_several_launches(run):
     batch, heads = 100_000, 128
     lines = run(f"flash(shape=({batch}, 65, 1, {heads}, {heads}, 64)); answer(log())")

@@ -24,8 +24,10 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
 constexpr int flash_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 7 : head_dim_tile == 128 ? 9 : 5;
 }
+// As many as LDS holds when the two SIMDs of a CU have half of it (CU mode); registers allow as
+// many.
 constexpr int decode_waves_per_simd(int head_dim_tile) {
-  return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 5 : 2;
+  return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 4 : 2;
 }
 
 // Whether the main loop takes keys in pages of whole fragments apart from those in any others.

@@ -22,7 +22,8 @@
 //   row state       8     4     4
 //   addresses, temporaries: about 20; ScatteredKeys: 2 per fragment of keys and a page each
 //   at most       216   168   256      7, 9 and 5 waves per SIMD
-// With 16 rows a wave (decode.hip): at most 144, 168 and 256; LDS allows 9, 5 and 2 waves per SIMD.
+// With 16 rows a wave (decode.hip): at most 144, 168 and 256; LDS allows 10, 5 and 2 waves per
+// SIMD.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 
