@@ -100,6 +100,8 @@ def _with_rule(call: Any, rule: Rule) -> Any:
     names = " ".join(rule.operands + rule.results).split()
     whole = [name for name in names if name not in (*rule.free, QUERY_HEADS)]
     sizes: dict[str, Any] = {"g": rule.group} if grouped else {}
+    # custom_partitioning takes no function with constants of its own; within jit they are jit's.
+    call = jax.jit(call)
     function = custom_partitioning(call)
     function.def_partition(
         partition,
