@@ -8,7 +8,7 @@ on any CPU.
 
 from importlib.metadata import version as _version
 
-from jax_fa import _registry, nn, reference
+from jax_fa import _registry, emulator, nn, reference
 from jax_fa._page_cache import append_to_pages
 from jax_fa._segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
 from jax_fa.attention import flash_attention
@@ -23,6 +23,7 @@ _registry.register()
 __all__ = [
     "append_to_pages",
     "cu_seqlens_to_segment_ids",
+    "emulator",
     "flash_attention",
     "flash_attention_varlen",
     "merge_attention",

@@ -206,6 +206,8 @@ def merge_attention(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> tuple[Str
     for name, lse in (("lse_a", lse_a), ("lse_b", lse_b)):
         if lse.dtype not in (jnp.float32, jnp.float64):
             raise TypeError(f"{name} must have dtype float32; got {lse.dtype}")
+        if lse.dtype != lse_a.dtype:
+            raise TypeError(f"{name} must have the dtype {lse_a.dtype} of lse_a; got {lse.dtype}")
         _require_shape(name, lse, out_a.shape[:-1], "the shape of out_a without its last dimension")
     return Struct(out_a.shape, out_a.dtype), Struct(lse_a.shape, lse_a.dtype)
 

@@ -98,7 +98,7 @@ def flash_attention_varlen(
 
     Numerics: as flash_attention. Offsets are read on the device, with no synchronisation. Those
     that decrease or leave the operands give some numbers for the sequences concerned; where the
-    first is not 0, the rows before it are anything.
+    first is not 0, the rows before it are empty.
 
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """

@@ -161,6 +161,8 @@ def test_offsets_may_start_late(implementation, dtype):
     for name in ("cu_seqlens_q", "cu_seqlens_k"):
         late[name] = late[name] + 4
     out, lse = attend_lse(q_late, k_late, v_late, implementation=implementation, **late)
+    np.testing.assert_array_equal(np.asarray(out[:4], np.float32), 0)
+    np.testing.assert_array_equal(np.asarray(lse[:4]), -np.inf)
     assert_close((out[4:], lse[4:]), expect_varlen(q, k, v, **early), clean(v), implementation)
 
 
