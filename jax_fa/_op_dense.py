@@ -85,7 +85,8 @@ def _kernel(
         out, lse = _segments_kernel(spec, target, query, key, value, *offsets)
     else:
         query, key, value = (join_leading(x, lead) for x in (query, key, value))
-        num_splits = spec.num_splits or _select.dense_splits(target, query.shape, key.shape)
+        num_splits = _select.useful_splits(spec.num_splits, key.shape[1])
+        num_splits = num_splits or _select.dense_splits(target, query.shape, key.shape)
         lengths = (None if x is None else x.reshape(-1) for x in (query_lengths, key_lengths))
         out, lse = kernel_call(
             _registry.FLASH, spec, target, num_splits, query, key, value, *lengths

@@ -77,7 +77,8 @@ def _kernel(
     *rest: Any,
 ) -> Pair:
     keys = PagedKeys(k_pages, v_pages, block_tables, spec.heads_first)
-    num_splits = spec.num_splits or _select.paged_splits(
+    num_splits = _select.useful_splits(spec.num_splits, keys.capacity)
+    num_splits = num_splits or _select.paged_splits(
         target, query.shape, keys.heads, block_tables.shape[0], keys.capacity
     )
     operands = query, k_pages, v_pages, block_tables, *rest

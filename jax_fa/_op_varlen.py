@@ -67,7 +67,8 @@ def kernel(
     cu_seqlens_k: jax.Array,
 ) -> Pair:
     """The custom call."""
-    num_splits = spec.num_splits or _select.varlen_splits(
+    num_splits = _select.useful_splits(spec.num_splits, key.shape[0])
+    num_splits = num_splits or _select.varlen_splits(
         target, query.shape, key.shape, cu_seqlens_q.shape[0] - 1, spec.max_seqlen_k
     )
     operands = query, key, value, cu_seqlens_q, cu_seqlens_k

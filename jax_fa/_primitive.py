@@ -130,6 +130,8 @@ def batched(call: Any, join: Any, heads_axis: int | None = None) -> Any:
     @op.def_vmap
     def rule(axis_size, mapped, *operands):
         flags = [flag is True for flag in mapped]
+        if axis_size == 0:
+            return _of_no_example(op, flags, operands)
         if heads_axis is not None and flags[0] and not any(flags[1:]):
             k_heads = operands[1].shape[heads_axis]
             return _map_query_heads(op, axis_size, k_heads, *operands), (True, True)
@@ -138,6 +140,15 @@ def batched(call: Any, join: Any, heads_axis: int | None = None) -> Any:
         return results, tuple(True for _ in results)
 
     return op
+
+
+def _of_no_example(op: Any, flags: Sequence[bool], operands: Sequence[Any]) -> tuple[Any, Any]:
+    one = [
+        None if x is None else jax.ShapeDtypeStruct(x.shape[1:] if flag else x.shape, x.dtype)
+        for x, flag in zip(operands, flags, strict=True)
+    ]
+    types = jax.eval_shape(op, *one)
+    return tuple(jnp.zeros((0, *x.shape), x.dtype) for x in types), tuple(True for _ in types)
 
 
 def spread(axis_size: int, flags: Sequence[bool], operands: Sequence[Any]) -> list:

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jax_fa import _shapes
 
-def _require_int32_vector(name: str, array, minimum: int) -> None:
+
+def _require_vector(name: str, array, minimum: int) -> None:
     if array.ndim != 1 or array.shape[0] < minimum:
         raise ValueError(
             f"{name} must have shape (n,) with n >= {minimum}; got shape {tuple(array.shape)}"
         )
-    if array.dtype != jnp.int32:
-        raise TypeError(f"{name} must have dtype int32; got {array.dtype}")
 
 
 def _require_static(name: str, value: object) -> int:
@@ -40,8 +40,8 @@ def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
       TypeError: ``cu_seqlens`` is not int32, or ``total`` is traced.
       ValueError: ``cu_seqlens`` is not one-dimensional with at least one entry.
     """
-    cu_seqlens = jnp.asarray(cu_seqlens)
-    _require_int32_vector("cu_seqlens", cu_seqlens, 1)
+    cu_seqlens = _shapes.as_integers("cu_seqlens", cu_seqlens)
+    _require_vector("cu_seqlens", cu_seqlens, 1)
     total = _require_static("total", total)
     positions = jnp.arange(total, dtype=jnp.int32)
     # The count of ends at or before a token is its sequence; empty sequences are stepped over.
@@ -64,8 +64,8 @@ def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.
       TypeError: ``segment_ids`` is not int32, or ``num_segments`` is traced.
       ValueError: ``segment_ids`` is not one-dimensional.
     """
-    segment_ids = jnp.asarray(segment_ids)
-    _require_int32_vector("segment_ids", segment_ids, 0)
+    segment_ids = _shapes.as_integers("segment_ids", segment_ids)
+    _require_vector("segment_ids", segment_ids, 0)
     num_segments = _require_static("num_segments", num_segments)
     used = jnp.where(segment_ids < 0, num_segments, segment_ids)
     counts = jnp.zeros(num_segments + 1, jnp.int32).at[used].add(1, mode="drop")[:num_segments]

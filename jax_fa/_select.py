@@ -86,6 +86,14 @@ _PACKED_ROWS = 64
 # A split of fewer keys than this costs more to merge than it saves.
 _MIN_KEYS_PER_SPLIT = 256
 
+# No tile of keys is smaller, so that more splits than this allows would hold none.
+_MIN_KEYS_PER_TILE = 16
+
+
+def useful_splits(wanted: int | None, keys: int) -> int | None:
+    """The splits that were asked for, of which at most so many can hold a key."""
+    return None if wanted is None else min(wanted, max(1, -(-keys // _MIN_KEYS_PER_TILE)))
+
 
 def dense_splits(target: str, query_shape: Any, key_shape: Any) -> int:
     """Number of splits of dense attention, query [B, T, N, H] on key [B, S, K, H]."""

@@ -184,6 +184,9 @@ def append_to_pages(
     heads_first: bool,
 ) -> None:
     """Checks key [B, T, K, H] and value [B, T, K, Hv] to be written into pages."""
+    names = "k_pages", "v_pages", "key", "value"
+    for name, operand in zip(names, (k_pages, v_pages, key, value), strict=True):
+        require_float(name, operand)
     k, h, hv = page_pools(k_pages, v_pages, heads_first)
     _require_rank("key", key, 4, "(B, T, K, H)")
     _require_rank("value", value, 4, "(B, T, K, Hv)")
@@ -287,6 +290,8 @@ def as_array(name: str, operand: Any) -> jax.Array:
     """`operand` as a JAX array, or a TypeError that names it."""
     if not isinstance(operand, (jax.Array, np.ndarray)) and not hasattr(operand, "__jax_array__"):
         raise TypeError(f"{name} must be an array; got {type(operand).__name__}")
+    if isinstance(operand, np.ndarray) and operand.dtype.hasobject:
+        raise TypeError(f"{name} must be an array of numbers; got dtype {operand.dtype}")
     return jnp.asarray(operand)
 
 

@@ -16,11 +16,12 @@ not know.
 
 import contextlib
 import dataclasses
+import numbers
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -179,8 +180,11 @@ class CodeObject:
             launch; says kernel, wave, lane, program counter and instruction.
           TypeError, ValueError: an argument that cannot be passed.
         """
-        if useful_flops is not None and not timing:
-            raise ValueError("useful_flops is for the timing model: pass timing=True too")
+        if useful_flops is not None:
+            if not isinstance(useful_flops, numbers.Real):
+                raise TypeError(f"useful_flops must be a number or None; got {useful_flops!r}")
+            if not timing:
+                raise ValueError("useful_flops is for the timing model: pass timing=True too")
         described = self._kernels.get(kernel)
         if described is None:
             raise EmulatorError(
@@ -206,14 +210,14 @@ class CodeObject:
             kernarg=segment,
             buffers=[(name, *address_of(name, array)) for name, array in named],
             lds_bytes=_unsigned(lds_bytes, 32, "lds_bytes"),
-            schedule=schedule,
+            schedule=_schedule(schedule),
             seed=_unsigned(seed, 64, "seed"),
             **_checks(checks),
             threads=_thread_count(threads),
             max_instructions_per_wave=_unsigned(
                 max_instructions_per_wave, 64, "max_instructions_per_wave"
             ),
-            timing=timing,
+            timing=_timing(timing),
             workgroups=_workgroup_list(workgroups),
         )
         launched = {"target": self.target, "kernel": kernel, "grid": shape[0], "block": shape[1]}
@@ -245,7 +249,7 @@ def configure(
     before = _native.emulator_settings()
     wanted = dict(before)
     if schedule is not None:
-        wanted["schedule"] = schedule
+        wanted["schedule"] = _schedule(schedule)
     if seed is not None:
         wanted["seed"] = _unsigned(seed, 64, "seed")
     if checks is not None:
@@ -253,7 +257,7 @@ def configure(
     if threads is not None:
         wanted["threads"] = _thread_count(threads)
     if timing is not None:
-        wanted["timing"] = timing
+        wanted["timing"] = _timing(timing)
     if workgroups is not None:
         wanted["workgroups"] = _workgroup_list(workgroups)
     _native.set_emulator_settings(**wanted)
@@ -324,17 +328,33 @@ def _checks(checks: Checks) -> dict[str, bool]:
 def _thread_count(threads: int | None) -> int:
     if threads is None:
         return 0
-    if threads < 1:
-        raise ValueError(f"threads must be at least 1, or None for one per core; got {threads}")
-    return threads
+    if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 1:
+        raise ValueError(
+            f"threads must be an integer from 1 on, or None for one per core; got {threads!r}"
+        )
+    return int(threads)
+
+
+def _schedule(schedule: Schedule) -> Schedule:
+    if schedule not in get_args(Schedule):
+        names = ", ".join(map(repr, get_args(Schedule)))
+        raise ValueError(f"schedule must be one of {names}; got {schedule!r}")
+    return schedule
+
+
+def _timing(timing: bool) -> bool:
+    if not isinstance(timing, bool):
+        raise TypeError(f"timing must be a bool; got {timing!r}")
+    return timing
 
 
 def _workgroup_list(workgroups: Sequence[int] | None) -> list[int]:
     if workgroups is None:
         return []
-    listed = [int(index) for index in workgroups]
-    if not listed or min(listed) < 0 or len(set(listed)) != len(listed):
+    listed = list(workgroups) if isinstance(workgroups, Sequence | np.ndarray) else []
+    whole = all(isinstance(index, int | np.integer) and index >= 0 for index in listed)
+    if not listed or not whole or len(set(listed)) != len(listed):
         raise ValueError(
             f"workgroups must be different indices of the grid, or None for all; got {workgroups!r}"
         )
-    return listed
+    return [int(index) for index in listed]

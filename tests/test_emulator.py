@@ -145,6 +145,17 @@ def test_wrong_arguments(scale):
         scale.launch("kernel", 1, 64, args=[array, array, 1], schedule="sideways")
     with pytest.raises(ValueError, match="threads must be"):
         scale.launch("kernel", 1, 64, args=[array, array, 1], threads=0)
+    for name, value in (
+        ("schedule", 1),
+        ("timing", "yes"),
+        ("threads", "two"),
+        ("threads", True),
+        ("workgroups", 0),
+        ("useful_flops", "many"),
+        ("seed", 0.5),
+    ):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
+            scale.launch("kernel", 1, 64, args=[array, array, 1], **{name: value})
     with pytest.raises(ValueError, match="useful_flops is for the timing model"):
         scale.launch("kernel", 1, 64, args=[array, array, 1], useful_flops=1.0)
     with pytest.raises(TypeError, match="kernarg must be bytes; got int"):

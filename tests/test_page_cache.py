@@ -107,6 +107,7 @@ def test_gradients_flow_through_an_append():
 @pytest.mark.parametrize(
     ("change", "error", "text"),
     [
+        ({"k_pages": jnp.zeros((4, 4, 2, 8), jnp.int8)}, TypeError, "k_pages must have one of"),
         ({"layout": "DHN"}, ValueError, 'layout must be "NHD" or "HND"'),
         (
             {"k_pages": jnp.zeros((4, 2, 8))},

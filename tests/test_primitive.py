@@ -13,7 +13,7 @@ from cases import IMPLEMENTATIONS, KERNEL_TARGETS, Case
 from jax import export
 from jax.sharding import PartitionSpec as P
 
-from jax_fa import _select, flash_attention
+from jax_fa import _select, flash_attention, flash_attention_varlen, paged_attention
 
 AXES = list(itertools.product([0, 1, None], repeat=3))[:-1]
 
@@ -193,6 +193,23 @@ def test_gradients_under_shard_map(implementation, specs):
         actual = gradient(jax.shard_map(attend, in_specs=specs, out_specs=P("x")))
     for a, b in zip(actual, gradient(attend), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_vmap_over_no_example():
+    x, offsets = jnp.ones((0, 5, 2, 8)), jnp.zeros((0, 3), jnp.int32)
+    assert jax.vmap(lambda x: flash_attention(x, x, x))(x[:, None]).shape == (0, 1, 5, 2, 8)
+
+    def packed(x, offsets):
+        return flash_attention_varlen(x, x, x, cu_seqlens_q=offsets, cu_seqlens_k=offsets)
+
+    assert jax.vmap(packed)(x, offsets).shape == x.shape
+
+    def total(pool):
+        tables, lengths = jnp.zeros((1, 2), jnp.int32), jnp.ones((1,), jnp.int32)
+        return jnp.sum(paged_attention(jnp.ones((1, 1, 2, 8)), pool, pool, tables, lengths))
+
+    pools = jnp.ones((0, 4, 4, 1, 8))
+    assert jax.vmap(jax.grad(total))(pools).shape == pools.shape
 
 
 def test_eager_calls_reuse_one_trace(monkeypatch):

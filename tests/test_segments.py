@@ -68,6 +68,9 @@ def test_errors_name_the_argument():
         cu_seqlens_to_segment_ids(jnp.zeros(2), 3)
     with pytest.raises(ValueError, match=r"cu_seqlens must have shape \(n,\).*got shape \(1, 2\)"):
         cu_seqlens_to_segment_ids(jnp.zeros((1, 2), jnp.int32), 3)
+    wide: Any = np.array([0, 3])
+    with pytest.raises(TypeError, match="cu_seqlens must have dtype int32; got int64"):
+        cu_seqlens_to_segment_ids(wide, 5)
     with pytest.raises(TypeError, match="total must be a Python integer"):
         jax.jit(cu_seqlens_to_segment_ids)(jnp.zeros(2, jnp.int32), 3)
     with pytest.raises(ValueError, match="num_segments must be >= 0; got -1"):

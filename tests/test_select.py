@@ -85,6 +85,12 @@ def test_a_hint_is_the_longest_sequence():
     assert _select.varlen_splits("gfx950", *shapes, 4, 1 << 20) == 8
 
 
+def test_splits_that_no_key_would_be_in_take_no_workspace():
+    assert _select.useful_splits(None, 64) is None
+    assert _select.useful_splits(7, 8192) == 7
+    assert [_select.useful_splits(2**63, keys) for keys in (0, 1, 16, 17)] == [1, 1, 1, 2]
+
+
 def test_workspace_holds_out_and_lse_of_every_split():
     assert _select.workspace_bytes(1, (2, 3, 4, 128)) == 0
     assert _select.workspace_bytes(5, (2, 3, 4, 20)) == 5 * 2 * 3 * 4 * (24 + 1) * 4
