@@ -36,7 +36,7 @@ struct TileConfig {
   static constexpr float kRescaleLimit = 8.0f;
   // The packing loss is taken off, so that a P that is a power of two before it is one after it.
   static constexpr float kReferenceJump =
-      (__is_same(Element, float16) ? 0.0f : 16.0f) - arch::kPackingLossLog2<Element>;
+      (__is_same(Element, float16) ? 0.0f : 16.0f) - arch::kPackingLossLog2<Element, kHeadDim>;
 
   static_assert(kHeadDim > 0, "limits.h has no tile of this head size");
   static_assert(kTile.wave_size == arch::kWaveSize);

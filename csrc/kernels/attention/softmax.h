@@ -100,7 +100,7 @@ class Softmax {
     ProbabilityFragments<Config> p;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
       JAX_FA_UNROLL for (int k = 0; k < Config::kKeySteps; ++k) {
-        p.step[q][k] = arch::pack_probabilities<typename Config::Element>(
+        p.step[q][k] = arch::pack_probabilities<typename Config::Element, Config::kHeadDim>(
             &scores.keys[q][k * arch::kScoresPerOperand]);
       }
       sums_.add(q, p.step[q]);
@@ -113,7 +113,7 @@ class Softmax {
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
   JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
     const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile)) +
-                           arch::kPackingLossLog2<typename Config::Element>;
+                           arch::kPackingLossLog2<typename Config::Element, Config::kHeadDim>;
     return __builtin_fmaf(base_[query_tile], scale_.natural, log2_sum * kLn2);
   }
 

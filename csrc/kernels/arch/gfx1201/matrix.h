@@ -49,14 +49,24 @@ JAX_FA_DEVICE u32 pack_pair(float low, float high, float16) {
   return __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(low, high));
 }
 
+// float16 to nearest even takes an instruction more for a pair: about a hundredth of the loop where
+// matrix products over the largest head take most of it.
+template <class Element, int kHeadDim>
+inline constexpr bool kPacksToNearest = __is_same(Element, float16) && kHeadDim >= 256;
+
 // log2 of what half a unit in the last place adds to 1: with it, a sum of probabilities rounded
 // towards zero is off by as much either way as one of probabilities rounded to nearest.
-template <class Element>
-inline constexpr float kPackingLossLog2 = __is_same(Element, bfloat16) ? 0.00562455f : 0.00070428f;
+template <class Element, int kHeadDim>
+inline constexpr float kPackingLossLog2 = kPacksToNearest<Element, kHeadDim> ? 0.0f
+                                          : __is_same(Element, bfloat16)     ? 0.00562455f
+                                                                             : 0.00070428f;
 
 // Rounds the probabilities of one score fragment into one P^T operand.
-template <class Element>
+template <class Element, int kHeadDim>
 JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
+  if constexpr (kPacksToNearest<Element, kHeadDim>) {
+    return __builtin_convertvector(scores[0], Operand<Element>);
+  }
   Vector<u32, kOperandElements / 2> packed;
   JAX_FA_UNROLL for (int e = 0; e < kOperandElements; e += 2) {
     const float low = scores[0][e], high = scores[0][e + 1];

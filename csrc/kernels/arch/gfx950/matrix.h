@@ -38,11 +38,11 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
 }
 
 // log2 of what rounding takes of a sum of probabilities, at the middle: nothing.
-template <class Element>
+template <class Element, int kHeadDim>
 inline constexpr float kPackingLossLog2 = 0.0f;
 
 // Rounds (to nearest even) the probabilities of kScoresPerOperand fragments into one P^T operand.
-template <class Element>
+template <class Element, int kHeadDim>
 JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
   Operand<Element> packed;
   JAX_FA_UNROLL for (int e = 0; e < kOperandElements; ++e) {
