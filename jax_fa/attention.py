@@ -72,7 +72,9 @@ def flash_attention(
       query_segment_ids: int32 [\*B, T], non-decreasing along T; negative is padding, a row that is
         empty. A row sees keys of its own id alone, and causal and window count within the segment,
         exactly as if it were unpacked.
-      key_segment_ids: int32 [\*B, S], likewise; negative is a key that nobody sees.
+      key_segment_ids: int32 [\*B, S], likewise; negative is a key that nobody sees. Kernels choose
+        one of a few launch sizes by the number of segments, for which a GPU may wait once a call;
+        flash_attention_varlen never does.
       return_lse: also return the log-sum-exp.
       num_splits: parts in which kernels take the keys of a row, merged at the end; None is
         automatic. More keep a GPU busy when there are few rows and many keys.
@@ -92,7 +94,9 @@ def flash_attention(
 
     Numerics: float32 accumulation. Same inputs, same bits. Kernels round P to the operands' dtype;
     lse is within 1e-3 (float16) or 4e-3 (bfloat16) of exact, 1e-5 on xla. Differentiable in
-    query, key, value, by reverse mode, also through lse; the backward is blockwise jnp.
+    query, key, value, once and by reverse mode, also through lse; the backward is blockwise jnp.
+    For jax.checkpoint the results are named "jax_fa_out" and "jax_fa_lse": a policy that saves
+    both spares a second forward call.
 
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """
