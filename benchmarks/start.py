@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _import_seconds(module: str) -> float:
-    command = [sys.executable, "-c", _TIMED.format(module)]
+    # -P: the checkout's jax_fa must not hide the installed one.
+    command = [sys.executable, "-P", "-c", _TIMED.format(module)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
