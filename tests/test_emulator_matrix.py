@@ -5,6 +5,7 @@ from __future__ import annotations
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from lane_math import fma
 from lane_values import assert_same
 
 F32 = np.float32
@@ -33,22 +34,11 @@ def _pack(elements: np.ndarray, kind: str) -> np.ndarray:
     return (bits[:, 0::2] | bits[:, 1::2] << 16).T
 
 
-def _fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
-    total = product + addend
-    back = total - product
-    error = (product - (total - back)) + (addend - back)
-    bits = total.view(np.int64)
-    step = np.where((error > 0) == (total > 0), 1, -1)
-    odd = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    return np.where(odd, (bits + step).view(np.float64), total).astype(F32)
-
-
 def _accumulate(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """a [I, K], b [K, J] added to c [I, J]: one fused multiply-add per k, in ascending order."""
     for k in range(a.shape[1]):
         x, y = np.broadcast_arrays(a[:, k : k + 1], b[k : k + 1])
-        c = _fma(x, y, c)
+        c = fma(x, y, c)
     return c
 
 
@@ -156,7 +146,7 @@ def test_sparse(mnemonic: str, kind: str, size: int, depth: int, chosen: int):
         group, e = divmod(t, stored)
         lanes = group * size + np.arange(size)
         x, y = np.broadcast_arrays(a[lanes, e][:, None], b[k_of_a[lanes, e]])
-        sums = _fma(x, y, sums)
+        sums = fma(x, y, sums)
     e = np.arange(2 * stored)
     k_of_b = 8 * (LANE // size)[:, None] + e % 8 + 8 * groups * (e // 8)
     operand_b = b[k_of_b, (LANE % size)[:, None]]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 from packs import PACKS, VARLEN_TARGETS, Pack, clean
-from tolerance import assert_close, compiled_reference
+from tolerance import assert_close, assert_gradients_close, compiled_reference
 
 from jax_fa import _select, flash_attention_varlen, reference
 
@@ -40,8 +40,7 @@ def test_gradients(pack):
     expected = jax.jit(
         jax.grad(lambda *x: total(reference.flash_attention_varlen, x, **keywords), (0, 1, 2))
     )(*zeros)
-    for a, b in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(a, b, atol=5e-5 * max(1, float(jnp.abs(b).max())), rtol=0)
+    assert_gradients_close(actual, expected)
 
 
 @pytest.mark.parametrize("target", VARLEN_TARGETS)
@@ -52,9 +51,7 @@ def test_kernel_gradients(target):
         attend = functools.partial(flash_attention_varlen, implementation=implementation)
         return jax.grad(lambda *x: total(attend, x, **keywords), argnums=(0, 1, 2))(*operands)
 
-    for a, b in zip(gradients(target), gradients("xla"), strict=True):
-        a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-        np.testing.assert_allclose(a, b, atol=6e-2 * max(1, np.abs(b).max()), rtol=0)
+    assert_gradients_close(gradients(target), gradients("xla"), "bfloat16")
 
 
 def test_offsets_have_float0_gradients():

@@ -47,3 +47,17 @@ def assert_close(actual: Any, expected: Any, value: Any, implementation: str) ->
     assert worst is None or difference[worst] <= allowed[worst], (
         f"lse is {difference[worst]} off; {allowed[worst]} allowed"
     )
+
+
+# Of the largest gradient: they are sums over rows, and in half precision of rounded terms.
+_GRADIENT = {"float32": 5e-5, "bfloat16": 6e-2, "float16": 1e-2}
+
+
+def assert_gradients_close(actual: Any, expected: Any, dtype: str = "float32") -> None:
+    """Holds gradients by operands of a dtype against the reference's, in turn."""
+    for place, (a, b) in enumerate(zip(actual, expected, strict=True)):
+        assert a.dtype == dtype
+        a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+        assert np.isfinite(a).all(), place
+        atol = _GRADIENT[dtype] * max(1.0, np.abs(b).max(initial=0))
+        np.testing.assert_allclose(a, b, atol=atol, rtol=0, err_msg=f"gradient {place}")

@@ -75,20 +75,6 @@ inline uint8_t* StorePointer(Wave& wave, const Instruction& instruction, uint64_
   return region->host + (address - region->begin);
 }
 
-// For a whole instruction at once: when all of [address, address + bytes) lies in one allocation,
-// its host pointer, else null (the caller then goes lane by lane). Counts nothing: the caller adds
-// what it read with CountRead.
-inline const uint8_t* TryRange(Wave& wave, uint64_t address, uint64_t bytes) {
-  Workgroup& group = *wave.group;
-  const Region& region = group.regions[group.last_region];
-  if (address < region.begin || address > region.end || region.end - address < bytes)
-    return nullptr;
-  return region.host + (address - region.begin);
-}
-inline void CountRead(Wave& wave, uint64_t bytes) {
-  wave.group->buffer_traffic[wave.group->last_region].read_bytes += bytes;
-}
-
 }  // namespace jax_fa::emulator
 
 #endif  // JAX_FA_EMULATOR_MEMORY_H_

@@ -47,7 +47,6 @@ class LineNumbers {
   // The line of a lane's private byte: lanes are interleaved dword by dword.
   uint32_t Private(const Wave& wave, uint64_t offset, int lane) const;
   uint32_t count() const { return count_; }
-  uint32_t memory_count() const { return private_first_; }
 
  private:
   void Find(uint64_t address);

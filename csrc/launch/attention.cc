@@ -93,12 +93,7 @@ Status LaunchMerge(Runtime& runtime, Target target, const AttentionProblem& prob
                       operands);
 }
 
-}  // namespace
-
-int64_t WorkspaceBytes(const AttentionProblem& problem) {
-  return problem.num_splits <= 1 ? 0 : problem.num_splits * SplitBytes(problem);
-}
-
+// The family that runs the problem when its keys are not split; splits are decode's alone.
 KernelFamily ChooseFamily(const AttentionProblem& problem) {
   const int64_t sequences = std::max<int64_t>(problem.batch, 1);
   const int64_t tokens = problem.cu_seqlens_q == nullptr
@@ -107,6 +102,8 @@ KernelFamily ChooseFamily(const AttentionProblem& problem) {
   return CanPackHeads(problem) && tokens * Group(problem) <= kPackedRows ? KernelFamily::kDecode
                                                                          : KernelFamily::kFlash;
 }
+
+}  // namespace
 
 Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& problem) {
   if (QueryRows(problem) == 0) return Status::Ok();

@@ -44,12 +44,6 @@ struct AttentionProblem {
   int64_t num_splits = 1;     // at most this many; the workspace holds that many partial results
 };
 
-// Bytes of workspace with which `num_splits` splits can run.
-int64_t WorkspaceBytes(const AttentionProblem& problem);
-
-// The family that runs the problem when its keys are not split; splits are decode's alone.
-KernelFamily ChooseFamily(const AttentionProblem& problem);
-
 // Enqueues the work. Rows without a key come out as 0 with lse -inf, also where S == 0.
 Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& problem);
 

@@ -3,12 +3,12 @@
 // Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
 //   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and decode_tile(H), the tile numbers
 //             chosen for the chip, and their waves_per_simd
-//   lane.h    workgroup_id, workgroup_lane, wave_id, lane_id; uniform, opaque, opaque_uniform;
-//             any_lane, count_lanes; maximum, maximum3 (a NaN operand is the result), row_maximum;
-//             exp2, log2, reciprocal
-//   wait.h    fence_schedule, share_lds (other waits and barriers are between a chip's own headers)
-//   global.h  Buffer, make_buffer, kOutOfRange; load_16_bytes, store_4_bytes, store_accumulator;
+//   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform;
+//             maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;
 //             load_4_bytes (a lane's own address), load_uniform, reload_params
+//   lane.h    wave_id, lane_id; any_lane, count_lanes; row_maximum
+//   wait.h    fence_schedule, share_lds (other waits and barriers are between a chip's own headers)
+//   global.h  Buffer, make_buffer, kOutOfRange; load_16_bytes, store_4_bytes, store_accumulator
 //   matrix.h  kFragmentDim, kFragmentDepth, kAccumulatorRows, kOperandElements, kScoresPerOperand;
 //             Operand, Accumulator; fragment_column, operand_depth, accumulator_row; multiply_add,
 //             pack_probabilities and kPackingLossLog2, RowSums

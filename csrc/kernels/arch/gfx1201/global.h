@@ -7,6 +7,7 @@
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_GLOBAL_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_GLOBAL_H_
 
+#include "kernels/arch/common.h"
 #include "kernels/arch/gfx1201/lane.h"
 #include "kernels/device.h"
 
@@ -71,29 +72,6 @@ JAX_FA_DEVICE Vector<u32, 4> load_transposed(const char* address) {
   using Dwords = Vector<u32, 4>;
   return __builtin_bit_cast(
       Dwords, __builtin_amdgcn_global_load_tr_b128_v8i16((JAX_FA_IN_GLOBAL Storage*)address));
-}
-
-// A lane's own 4 bytes, anywhere.
-JAX_FA_DEVICE i32 load_4_bytes(const i32* address) { return *(const JAX_FA_IN_GLOBAL i32*)address; }
-
-// A value that is the same for all lanes and that no kernel writes: a scalar load.
-JAX_FA_DEVICE i32 load_uniform(const i32* address) {
-  return *(const JAX_FA_IN_CONSTANT i32*)reinterpret_cast<u64>(address);
-}
-
-// The kernel's argument block, read again: what only the end of a kernel needs would otherwise be
-// loaded at its start and lie in scalar registers through the main loop.
-template <class Params>
-JAX_FA_DEVICE Params reload_params() {
-  const u64 address = opaque_uniform(reinterpret_cast<u64>(__builtin_amdgcn_kernarg_segment_ptr()));
-  struct Words {
-    u64 word[sizeof(Params) / sizeof(u64)];
-  } words;
-  static_assert(sizeof(words) == sizeof(Params));
-  JAX_FA_UNROLL for (u32 i = 0; i < sizeof(Params) / sizeof(u64); ++i) {
-    words.word[i] = ((const JAX_FA_IN_CONSTANT u64*)address)[i];
-  }
-  return __builtin_bit_cast(Params, words);
 }
 
 }  // namespace jax_fa::arch

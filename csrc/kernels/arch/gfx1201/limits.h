@@ -7,9 +7,6 @@
 namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 32;
-inline constexpr int kMaxVgprs = 1536;   // per lane and SIMD, shared by the SIMD's waves
-inline constexpr int kVgprGranule = 24;  // a wave takes a multiple of this many
-inline constexpr int kSimds = 4;         // per WGP
 inline constexpr int kMaxLdsBytes = 64 * 1024;
 inline constexpr int kXcds = 1;
 
@@ -20,7 +17,8 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
   return FindTile(kGfx1201DecodeTiles, head_dim_tile);
 }
 
-// Waves that share a SIMD: kMaxVgprs / (the register budget of mainloop.h, in granules).
+// Waves that share a SIMD: its 1536 registers a lane / (the budget of mainloop.h, in granules of
+// 24).
 constexpr int flash_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 7 : head_dim_tile == 128 ? 9 : 5;
 }

@@ -7,8 +7,6 @@
 namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 64;
-inline constexpr int kMaxVgprs = 512;  // per lane and SIMD, shared by the SIMD's waves
-inline constexpr int kSimds = 4;       // per CU
 inline constexpr int kMaxLdsBytes = 160 * 1024;
 inline constexpr int kXcds = 8;  // workgroup ids go round the chip's dies, each with its own L2
 
@@ -19,8 +17,8 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
   return FindTile(kGfx950DecodeTiles, head_dim_tile);
 }
 
-// Two waves on each SIMD, which may use half of its registers: one workgroup of eight waves per CU,
-// or two of four, as many as LDS holds.
+// Two waves on each SIMD, which may use half of its 512 registers a lane: one workgroup of eight
+// waves per CU, or two of four, as many as LDS holds.
 constexpr int flash_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 
