@@ -1,8 +1,27 @@
 """What every test shares."""
 
 import jax
+import pytest
+from compared import instructions, named_by
 
 import jax_fa  # noqa: F401  (the installed package, before any test module changes anything)
+from jax_fa import emulator
 
 # For the tests of sharding; the first is everybody's default.
 jax.config.update("jax_num_cpu_devices", 4)
+
+
+@pytest.fixture(autouse=True)
+def _runs_what_it_compares(request, monkeypatch):
+    """A test marked as comparing instructions launches kernels that have them."""
+    missing = named_by(request.node.iter_markers("compared"))
+    launch = emulator.CodeObject.launch
+
+    def listed(code, kernel, *args, **options):
+        missing.difference_update(instructions(code, kernel))
+        return launch(code, kernel, *args, **options)
+
+    if missing:
+        monkeypatch.setattr(emulator.CodeObject, "launch", listed)
+    yield
+    assert not missing, f"marked as compared, but in no kernel that the test launched: {missing}"

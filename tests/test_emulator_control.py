@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from assemble import assemble
+from compared import compared
 
 from jax_fa import emulator
 
 
+@compared("gfx950", "s_and_saveexec_b64", "s_andn2_b64")
 def test_exec_mask_operations():
     """s_and_saveexec and the vector instructions it governs."""
     body = """
@@ -32,27 +34,40 @@ def test_exec_mask_operations():
     np.testing.assert_array_equal(out, np.where(taken, 2, 5))
 
 
-def test_call_and_return():
-    body = """
-    s_load_dwordx2 s[8:9], s[0:1], 0x0
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(name, marks=compared(name, "s_getpc_b64", "s_swappc_b64", "s_setpc_b64"))
+        for name in ("gfx950", "gfx1201")
+    ],
+)
+def test_call_and_return(target):
+    load, wait, store, add = {
+        "gfx950": ("s_load_dwordx2", "s_waitcnt lgkmcnt(0)", "global_store_dword", "s_add{}_u32"),
+        "gfx1201": ("s_load_b64", "s_wait_kmcnt 0x0", "global_store_b32", "s_add_co{}_u32"),
+    }[target]
+    low, high = add.format(""), add.format("c" if target == "gfx950" else "_ci")
+    body = f"""
+    {load} s[8:9], s[0:1], 0x0
     v_lshlrev_b32 v1, 2, v0
     s_getpc_b64 s[4:5]
     .Lhere:
-    s_add_u32 s4, s4, .Lfunction-.Lhere
-    s_addc_u32 s5, s5, 0
+    {low} s4, s4, .Lfunction-.Lhere
+    {high} s5, s5, 0
     s_swappc_b64 s[6:7], s[4:5]
-    s_waitcnt lgkmcnt(0)
-    global_store_dword v1, v2, s[8:9]
+    {wait}
+    {store} v1, v2, s[8:9]
     s_endpgm
     .Lfunction:
     v_mov_b32 v2, 9
     s_setpc_b64 s[6:7]
     """
-    out = np.zeros(64, np.int32)
-    emulator.CodeObject(assemble("gfx950", body)).launch("kernel", 1, 64, args=[out])
+    out = np.zeros(32, np.int32)
+    emulator.CodeObject(assemble(target, body)).launch("kernel", 1, 32, args=[out])
     np.testing.assert_array_equal(out, 9)
 
 
+@compared("gfx950", "s_buffer_load_dwordx4")
 def test_scalar_buffer_load_past_its_end_is_zero():
     body = """
     s_load_dwordx4 s[8:11], s[0:1], 0x0
@@ -88,7 +103,10 @@ BRANCHES = {
 }
 
 
-@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=compared(name, *BRANCHES)) for name in ("gfx950", "gfx1201")],
+)
 @pytest.mark.parametrize("taken", [False, True])
 def test_branches(target, taken):
     """Under the condition that a branch asks for, and under its opposite."""
@@ -121,18 +139,26 @@ def test_branches(target, taken):
     assert out[0] == expected
 
 
-@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
+SCALAR_LOADS = {
+    "gfx950": {1: "s_load_dword"} | {size: f"s_load_dwordx{size}" for size in (2, 4, 8, 16)},
+    "gfx1201": {size: f"s_load_b{32 * size}" for size in (1, 2, 4, 8, 16)},
+}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=compared(name, *of.values())) for name, of in SCALAR_LOADS.items()],
+)
 def test_scalar_loads_of_every_size(target):
-    sizes = (1, 2, 4, 8, 16)
-    load, wait, store = {
-        "gfx950": ("s_load_dwordx{0}", "s_waitcnt lgkmcnt(0)", "global_store_dword"),
-        "gfx1201": ("s_load_b{1}", "s_wait_kmcnt 0x0", "global_store_b32"),
+    wait, store = {
+        "gfx950": ("s_waitcnt lgkmcnt(0)", "global_store_dword"),
+        "gfx1201": ("s_wait_kmcnt 0x0", "global_store_b32"),
     }[target]
-    body = load.format(4, 128) + f" s[8:11], s[0:1], 0x0\nv_mov_b32 v1, 0\n{wait}\n"
+    loads = SCALAR_LOADS[target]
+    body = f"{loads[4]} s[8:11], s[0:1], 0x0\nv_mov_b32 v1, 0\n{wait}\n"
     place = 0
-    for size in sizes:
+    for size, mnemonic in loads.items():
         registers = "s16" if size == 1 else f"s[16:{15 + size}]"
-        mnemonic = load.format(size, 32 * size).removesuffix("x1")
         body += f"{mnemonic} {registers}, s[8:9], {4 * size:#x}\n{wait}\n"
         for i in range(size):
             body += f"v_mov_b32 v2, s{16 + i}\n{store} v1, v2, s[10:11] offset:{4 * place}\n"
@@ -140,10 +166,11 @@ def test_scalar_loads_of_every_size(target):
     source, out = np.arange(100, 200, dtype=np.int32), np.zeros(place, np.int32)
     code = emulator.CodeObject(assemble(target, body + "s_endpgm", ("pointer", "pointer")))
     code.launch("kernel", 1, 1, args=[source, out])
-    expected = [source[size : 2 * size] for size in sizes]
+    expected = [source[size : 2 * size] for size in loads]
     np.testing.assert_array_equal(out, np.concatenate(expected))
 
 
+@compared("gfx1201", "s_and_saveexec_b32", "s_and_not1_b32")
 def test_save_and_mask_of_one_register():
     body = """
     s_load_b64 s[8:9], s[0:1], 0x0

@@ -9,8 +9,9 @@ import gfx1201_asm as asm
 import numpy as np
 import pytest
 from assemble import assemble
+from compared import compared
 from gfx1201_asm import Case
-from lane_math import fma, permute_bytes
+from lane_math import fma, permute_bytes, reverse_bits
 from lane_values import assert_same, f32, u32
 
 from jax_fa import emulator
@@ -70,6 +71,7 @@ INTEGER: dict[str, tuple[int, Callable]] = {
     "v_xor_b32": (2, lambda a, b: a ^ b),
     "v_xnor_b32": (2, lambda a, b: ~(a ^ b)),
     "v_not_b32": (1, lambda a: ~a),
+    "v_bfrev_b32": (1, reverse_bits),
     "v_clz_i32_u32": (1, lambda a: _bit_search(a, lambda v: 32 - v.bit_length())),
     "v_ctz_i32_b32": (1, lambda a: _bit_search(a, lambda v: (v & -v).bit_length() - 1)),
     "v_lshlrev_b32": (2, lambda a, b: b << (a & 31)),
@@ -79,6 +81,10 @@ INTEGER: dict[str, tuple[int, Callable]] = {
     "v_max_i32": (2, lambda a, b: np.maximum(_signed(a), _signed(b)).view(np.uint32)),
     "v_min_u32": (2, np.minimum),
     "v_max_u32": (2, np.maximum),
+    "v_minmax_i32": (
+        3,
+        lambda a, b, c: np.maximum(np.minimum(*map(_signed, (a, b))), _signed(c)).view(np.uint32),
+    ),
     "v_med3_u32": (3, lambda *x: np.sort(x, axis=0)[1]),
     "v_mul_lo_u32": (2, lambda a, b: a * b),
     "v_mul_hi_u32": (2, lambda a, b: (a.astype(np.uint64) * b >> 32).astype(np.uint32)),
@@ -102,31 +108,6 @@ INTEGER: dict[str, tuple[int, Callable]] = {
     "v_cvt_u32_u16": (1, lambda a: a & 0xFFFF),
 }
 
-FLOAT_COMPARES: dict[str, Callable] = {
-    "lt": lambda a, b: a < b,
-    "eq": lambda a, b: a == b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "lg": lambda a, b: (a < b) | (a > b),
-    "ge": lambda a, b: a >= b,
-    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "u": lambda a, b: np.isnan(a) | np.isnan(b),
-    "nge": lambda a, b: ~(a >= b),
-    "nlg": lambda a, b: ~((a < b) | (a > b)),
-    "ngt": lambda a, b: ~(a > b),
-    "nle": lambda a, b: ~(a <= b),
-    "neq": lambda a, b: a != b,
-    "nlt": lambda a, b: ~(a < b),
-}
-INT_COMPARES: dict[str, Callable] = {
-    "lt": np.less,
-    "eq": np.equal,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ne": np.not_equal,
-    "ge": np.greater_equal,
-}
-
 
 def _bit_search(x: np.ndarray, find: Callable[[int], int]) -> np.ndarray:
     found = [find(int(v)) if v else 0xFFFFFFFF for v in x.flat]
@@ -147,6 +128,7 @@ def _run_table(counts: dict[str, int], rows: np.ndarray) -> dict[str, np.ndarray
     return {name: out[:, 0] for name, out in asm.run(cases, rows).items()}
 
 
+@compared("gfx1201", *SINGLE)
 def test_single_precision():
     rows = f32(np.random.default_rng(1), (GROUPS, 3, 32))
     # No denormals (transcendentals flush them), one kind of zero (minimum and maximum order them).
@@ -160,6 +142,7 @@ def test_single_precision():
         assert_same(actual[keep], expected[keep], name, ulp)
 
 
+@compared("gfx1201", *INTEGER)
 def test_integers():
     rows = u32(np.random.default_rng(2), (GROUPS, 3, 32))
     counts = {name: count for name, (count, _) in INTEGER.items()}
@@ -169,32 +152,16 @@ def test_integers():
         assert_same(actual, np.asarray(expected), name)
 
 
-@pytest.mark.parametrize("kind", ["f32", "i32", "u32"])
-def test_compares_write_one_scalar_register(kind: str):
-    rng = np.random.default_rng(3)
-    rows = (f32 if kind == "f32" else u32)(rng, (GROUPS, 2, 32))
-    rows[:, 1, ::3] = rows[:, 0, ::3]
-    a, b = (
-        rows[:, i].view({"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind])
-        for i in (0, 1)
-    )
-    relations = FLOAT_COMPARES if kind == "f32" else INT_COMPARES
-    cases = {}
-    for name in relations:
-        # s21 must stay as it is: a wave32 mask has one register.
-        cases[name] = Case(
-            f"s_mov_b32 s21, 77\nv_cmp_{name}_{kind} s20, v16, v17\n"
-            f"v_cmp_{name}_{kind} vcc_lo, v16, v17\n"
-            "v_mov_b32 v64, s20\nv_mov_b32 v65, s21\nv_mov_b32 v66, vcc_lo",
-            3,
-        )
-    for name, out in asm.run(cases, rows).items():
-        mask = np.packbits(relations[name](a, b), axis=-1, bitorder="little").view(np.uint32)
-        assert_same(out[:, 0], np.broadcast_to(mask, (GROUPS, 32)), name)
-        assert (out[:, 1] == 77).all()
-        assert_same(out[:, 2], out[:, 0], name)
-
-
+@compared(
+    "gfx1201",
+    "v_cndmask_b32",
+    "v_add_co_u32",
+    "v_add_co_ci_u32",
+    "v_sub_co_u32",
+    "v_sub_co_ci_u32",
+    "v_mad_co_u64_u32",
+    "v_lshlrev_b64",
+)
 def test_masks_and_exec():
     rows = u32(np.random.default_rng(4), (GROUPS, 4, 32))
     a, b, c, d = (rows[:, i] for i in range(4))
@@ -209,6 +176,7 @@ def test_masks_and_exec():
         ),
         "cmpx": Case("v_mov_b32 v64, 5\nv_cmpx_gt_u32 v16, v17\nv_mov_b32 v64, v18"),
         "null": Case("v_add_co_u32 v64, null, v16, v17"),
+        "shift": Case("v_lshlrev_b64 v[64:65], v16, v[18:19]", 2),
         "mad": Case("v_mad_co_u64_u32 v[64:65], null, v16, v17, v[18:19]", 2),
     }
     out = asm.run(cases, rows)
@@ -222,11 +190,15 @@ def test_masks_and_exec():
         assert_same(out["carry"][:, at + 1], (total >> 32).astype(np.uint32), "carry, high")
     assert_same(out["cmpx"][:, 0], np.where(a > b, c, np.uint32(5)), "v_cmpx")
     assert_same(out["null"][:, 0], a + b, "v_add_co_u32 with null")
+    shifted = y << (a & 63)
+    assert_same(out["shift"][:, 0], shifted.astype(np.uint32), "v_lshlrev_b64, low")
+    assert_same(out["shift"][:, 1], (shifted >> 32).astype(np.uint32), "v_lshlrev_b64, high")
     product = a.astype(np.uint64) * b + y
     assert_same(out["mad"][:, 0], product.astype(np.uint32), "v_mad_co_u64_u32, low")
     assert_same(out["mad"][:, 1], (product >> 32).astype(np.uint32), "v_mad_co_u64_u32, high")
 
 
+@compared("gfx1201", "v_s_exp_f32", "v_s_rcp_f32", "v_s_sqrt_f32")
 def test_scalar_transcendentals():
     cases = {
         "exp": Case("v_s_exp_f32 s20, 0x40600000\nv_mov_b32 v64, s20"),

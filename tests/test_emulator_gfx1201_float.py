@@ -5,6 +5,7 @@ from __future__ import annotations
 import gfx1201_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from gfx1201_asm import Case
 from lane_math import fma, half_of
 from lane_values import assert_same, f16_pairs, f32, u32
@@ -26,6 +27,18 @@ def _vop3(number: int, op_sel: int, *sources: int) -> str:
     return f".long {low:#x}, {sum(code << 9 * i for i, code in enumerate(sources)):#x}"
 
 
+@compared(
+    "gfx1201",
+    "v_add_f16",
+    "v_mul_f16",
+    "v_fma_f16",
+    "v_fmac_f16",
+    "v_and_b16",
+    "v_cvt_f16_f32",
+    "v_cvt_i32_i16",
+    "v_frexp_exp_i16_f16",
+    "v_frexp_mant_f16",
+)
 def test_halves_of_registers():
     rows = f16_pairs(np.random.default_rng(5), (GROUPS, 3, 32))
     halves = rows.view(np.float16).reshape(GROUPS, 3, 32, 2)
@@ -87,6 +100,16 @@ def test_halves_of_registers():
     )
 
 
+@compared(
+    "gfx1201",
+    "v_dual_mul_f32",
+    "v_dual_add_f32",
+    "v_dual_sub_f32",
+    "v_dual_mov_b32",
+    "v_dual_fmac_f32",
+    "v_dual_max_num_f32",
+    "v_dual_cndmask_b32",
+)
 def test_dual_issue():
     rows = f32(np.random.default_rng(6), (GROUPS, 4, 32))
     a, b, c, d = (rows[:, i] for i in range(4))
@@ -146,6 +169,14 @@ def test_dual_issue():
         assert_same(actual[:, 1], second.astype(np.float32), f"{name}, second")
 
 
+@compared(
+    "gfx1201",
+    "v_dual_add_nc_u32",
+    "v_dual_and_b32",
+    "v_dual_lshlrev_b32",
+    "v_dual_fmaak_f32",
+    "v_dual_fmamk_f32",
+)
 def test_dual_issue_of_integers_and_constants():
     rows = u32(np.random.default_rng(12), (GROUPS, 3, 32))
     a, b, c = (rows[:, i] for i in range(3))
@@ -170,6 +201,17 @@ def test_dual_issue_of_integers_and_constants():
             assert_same(out[body][:, place], value, body)
 
 
+@compared(
+    "gfx1201",
+    "v_fmac_f32",
+    "v_fmamk_f32",
+    "v_fmaak_f32",
+    "v_fma_mixlo_f16",
+    "v_fma_mixhi_f16",
+    "v_mbcnt_lo_u32_b32",
+    "v_cvt_pk_rtz_f16_f32",
+    "v_cvt_f16_f32",
+)
 def test_sums_in_place_constants_and_mixed_precision():
     rows = f32(np.random.default_rng(13), (GROUPS, 3, 32))
     a, b, c = (rows[:, i] for i in range(3))
@@ -182,6 +224,7 @@ def test_sums_in_place_constants_and_mixed_precision():
         "mixlo": "v_mov_b32 v64, 0\nv_fma_mixlo_f16 v64, v16, v17, v18 op_sel_hi:[1,0,0]",
         "mixhi": "v_mov_b32 v64, 0\nv_fma_mixhi_f16 v64, v16, v17, v18 op_sel_hi:[0,1,0]",
         "lanes": "v_mbcnt_lo_u32_b32 v64, -1, 0",
+        "half": "v_mov_b32 v64, v18\nv_cvt_f16_f32 v64, v16",
         "rtz": "v_cvt_pk_rtz_f16_f32 v64, v16, v17",
     }
     out = asm.run({name: Case(body) for name, body in cases.items()}, rows)
@@ -194,6 +237,8 @@ def test_sums_in_place_constants_and_mixed_precision():
     high = fma(a, halves[1], c).astype(np.float16)
     assert_same(half_of(out["mixhi"], True), high, "v_fma_mixhi_f16")
     assert_same(out["lanes"], np.broadcast_to(LANES.astype(np.uint32), a.shape), "v_mbcnt")
+    assert_same(half_of(out["half"]), a.astype(np.float16), "v_cvt_f16_f32")
+    assert_same(out["half"] >> 16, c.view(np.uint32) >> 16, "v_cvt_f16_f32 keeps the upper half")
     for high, x in enumerate((a, b)):
         near = x.astype(np.float16)
         too_far = (np.abs(near.astype(F64)) > np.abs(x.astype(F64))) & ~np.isnan(x)
@@ -201,6 +246,7 @@ def test_sums_in_place_constants_and_mixed_precision():
         assert_same(half_of(out["rtz"], bool(high)), expected, "v_cvt_pk_rtz_f16_f32")
 
 
+@compared("gfx1201", "v_dot2_f32_f16", "v_dot2_f32_bf16")
 def test_dot_products_of_pairs():
     """The lower product is added first, each with one rounding."""
     halves = f16_pairs(np.random.default_rng(14), (GROUPS, 2, 32))
@@ -221,6 +267,7 @@ def test_dot_products_of_pairs():
         assert_same(out[name][:, 0], expected, f"v_dot2_f32_{name}")
 
 
+@compared("gfx1201", "v_div_scale_f32", "v_div_fmas_f32", "v_div_fixup_f32")
 def test_division_is_correctly_rounded():
     """The sequence that compilers emit for a / b in single precision."""
     rows = f32(np.random.default_rng(16), (GROUPS, 2, 32))

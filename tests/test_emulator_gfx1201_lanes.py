@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import gfx1201_asm as asm
 import numpy as np
+from compared import compared
 from gfx1201_asm import Case
 from lane_values import assert_same, u32
 
@@ -89,6 +90,16 @@ def _moves() -> dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]]:
     }
 
 
+@compared(
+    "gfx1201",
+    "v_permlane16_b32",
+    "v_permlanex16_b32",
+    "v_permlane16_var_b32",
+    "v_permlane64_b32",
+    "v_readlane_b32",
+    "v_readfirstlane_b32",
+    "ds_bpermute_b32",
+)
 def test_lane_moves():
     rows = u32(np.random.default_rng(7), (GROUPS, 2, 32))
     rows[:, 1] = 0

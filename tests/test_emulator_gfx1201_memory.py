@@ -5,6 +5,7 @@ from __future__ import annotations
 import gfx1201_asm as asm
 import numpy as np
 from assemble import assemble
+from compared import compared
 from gfx1201_asm import Case
 from lane_values import assert_same, u32
 
@@ -14,6 +15,19 @@ GROUPS = 6
 LANES = np.arange(32)
 
 
+@compared(
+    "gfx1201",
+    "global_load_b32",
+    "flat_load_b32",
+    "global_load_b128",
+    "global_load_d16_hi_b16",
+    "global_load_i8",
+    "ds_store_b32",
+    "ds_load_b32",
+    "ds_load_2addr_b32",
+    "ds_store_2addr_stride64_b32",
+    "ds_cmpstore_rtn_b32",
+)
 def test_global_and_lds_encodings():
     rows = u32(np.random.default_rng(9), (GROUPS, 4, 32))
     pair = "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nv_add_co_u32 v2, vcc_lo, v2, v1\n"
@@ -65,6 +79,14 @@ def test_global_and_lds_encodings():
     assert_same(out["cmpstore"], rows[:, :2], "ds_cmpstore_rtn_b32")
 
 
+@compared(
+    "gfx1201",
+    "buffer_load_b32",
+    "buffer_load_b64",
+    "buffer_load_b128",
+    "buffer_store_b32",
+    "buffer_store_b128",
+)
 def test_buffer_encoding_and_range():
     rows = u32(np.random.default_rng(10), (1, 2, 32))
     resource = "s_mov_b32 s12, s4\ns_and_b32 s13, s5, 0xffff\ns_mov_b32 s14, 192\n"
@@ -98,6 +120,7 @@ def test_buffer_encoding_and_range():
         assert (out["soffset"][:, i] == rows[0, 0, 18 + i]).all()
 
 
+@compared("gfx1201", "global_atomic_add_u32", "global_store_b32")
 def test_atomics_return_when_asked():
     data, out = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)
     body = """
@@ -121,6 +144,7 @@ def test_atomics_return_when_asked():
     assert (data == np.arange(32) + 200).all()
 
 
+@compared("gfx1201", "global_load_tr_b128")
 def test_transposing_load():
     rows = u32(np.random.default_rng(11), (GROUPS, 4, 32))
     # Lane l gives the address of 8 halves; a stride of 16 bytes makes an 8 x 8 block of 8 lanes.

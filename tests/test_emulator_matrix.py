@@ -5,6 +5,7 @@ from __future__ import annotations
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from lane_math import fma
 from lane_values import assert_same
 
@@ -50,7 +51,12 @@ def _result_place(size: int) -> tuple[np.ndarray, np.ndarray]:
     return 8 * (r // 4) + 4 * (LANE // 32) + r % 4, np.broadcast_to(LANE % 32, (len(r), 64))
 
 
-DENSE = [
+def _marked(*cases: tuple) -> list:
+    """Cases that begin with the mnemonic that they are about."""
+    return [pytest.param(*case, id=case[0], marks=compared("gfx950", case[0])) for case in cases]
+
+
+DENSE = _marked(
     ("v_mfma_f32_16x16x32_bf16", "bf16", 16, 32),
     ("v_mfma_f32_16x16x32_f16", "f16", 16, 32),
     ("v_mfma_f32_32x32x16_bf16", "bf16", 32, 16),
@@ -61,7 +67,7 @@ DENSE = [
     ("v_mfma_f32_32x32x8_f16", "f16", 32, 8),
     ("v_mfma_f32_16x16x4_f32", "f32", 16, 4),
     ("v_mfma_f32_32x32x2_f32", "f32", 32, 2),
-]
+)
 
 
 def _range(first: int, count: int, bank: str = "v") -> str:
@@ -75,7 +81,7 @@ def _lanes(x: np.ndarray, size: int, depth: int) -> np.ndarray:
     return x[(LANE % size)[:, None], k]
 
 
-@pytest.mark.parametrize(("mnemonic", "kind", "size", "depth"), DENSE, ids=[d[0] for d in DENSE])
+@pytest.mark.parametrize(("mnemonic", "kind", "size", "depth"), DENSE)
 def test_dense(mnemonic: str, kind: str, size: int, depth: int):
     rng = np.random.default_rng(depth)
     a, b = (_round(rng.normal(size=(size, depth)), kind) for _ in range(2))
@@ -113,16 +119,16 @@ def test_dense(mnemonic: str, kind: str, size: int, depth: int):
         assert_same(asm.run(code, name, kernel, rows)[0], expected, f"{mnemonic}, {name}")
 
 
-SPARSE = [
+SPARSE = _marked(
     ("v_smfmac_f32_16x16x64_bf16", "bf16", 16, 64),
     ("v_smfmac_f32_16x16x64_f16", "f16", 16, 64),
     ("v_smfmac_f32_32x32x32_bf16", "bf16", 32, 32),
     ("v_smfmac_f32_16x16x32_bf16", "bf16", 16, 32),
     ("v_smfmac_f32_32x32x16_f16", "f16", 32, 16),
-]
+)
 
 
-@pytest.mark.parametrize(("mnemonic", "kind", "size", "depth"), SPARSE, ids=[s[0] for s in SPARSE])
+@pytest.mark.parametrize(("mnemonic", "kind", "size", "depth"), SPARSE)
 @pytest.mark.parametrize("chosen", [0, 1])
 def test_sparse(mnemonic: str, kind: str, size: int, depth: int, chosen: int):
     """Set 1 of the positions is asked for by abid; what the other set holds changes nothing."""
@@ -165,6 +171,7 @@ def test_sparse(mnemonic: str, kind: str, size: int, depth: int, chosen: int):
     assert_same(actual, sums[i, j], mnemonic)
 
 
+@compared("gfx950", "v_smfmac_f32_16x16x64_bf16")
 def test_row_sums_by_sparse_ones():
     """A of ones at positions (0, 1) in even lanes and (2, 3) in odd ones: rows 0 and 1 of D hold
     the sums of alternate pairs of k, which together are the sum of a column of B."""
@@ -182,16 +189,16 @@ def test_row_sums_by_sparse_ones():
     np.testing.assert_allclose(sums[0] + sums[1], b.sum(0)[LANE % 16], rtol=1e-5)
 
 
-BLOCKS = [
+BLOCKS = _marked(
     ("v_mfma_f32_4x4x4_16b_f16", "f16", 4),
     ("v_mfma_f32_16x16x4_4b_bf16", "bf16", 16),
     ("v_mfma_f32_32x32x4_2b_f16", "f16", 32),
     ("v_mfma_f32_4x4x1_16b_f32", "f32", 4),
     ("v_mfma_f32_32x32x1_2b_f32", "f32", 32),
-]
+)
 
 
-@pytest.mark.parametrize(("mnemonic", "kind", "size"), BLOCKS, ids=[b[0] for b in BLOCKS])
+@pytest.mark.parametrize(("mnemonic", "kind", "size"), BLOCKS)
 @pytest.mark.parametrize("broadcast", [False, True])
 def test_several_blocks(mnemonic: str, kind: str, size: int, broadcast: bool):
     """Products of one block each; with cbsz all blocks use the A of block abid."""
@@ -220,15 +227,15 @@ def test_several_blocks(mnemonic: str, kind: str, size: int, broadcast: bool):
     assert_same(actual, sums[block, i, j], mnemonic)
 
 
-INTEGERS = [
+INTEGERS = _marked(
     ("v_mfma_i32_16x16x32_i8", 16, 32),
     ("v_mfma_i32_16x16x64_i8", 16, 64),
     ("v_mfma_i32_32x32x16_i8", 32, 16),
     ("v_mfma_i32_32x32x32_i8", 32, 32),
-]
+)
 
 
-@pytest.mark.parametrize(("mnemonic", "size", "depth"), INTEGERS, ids=[i[0] for i in INTEGERS])
+@pytest.mark.parametrize(("mnemonic", "size", "depth"), INTEGERS)
 def test_integers(mnemonic: str, size: int, depth: int):
     rng = np.random.default_rng(depth)
     a, b = (rng.integers(-128, 128, (size, depth), dtype=np.int8) for _ in range(2))

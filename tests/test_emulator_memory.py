@@ -5,6 +5,7 @@ from __future__ import annotations
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from lane_values import assert_same, u32
 
 from jax_fa import emulator
@@ -28,28 +29,18 @@ def _data(rng_seed: int, rows: int) -> np.ndarray:
     return np.random.default_rng(rng_seed).integers(0, 2**32, (rows, 64), dtype=np.uint32)
 
 
-READS = {
-    "ds_read_b32": (4, 1),
-    "ds_read_b64": (8, 2),
-    "ds_read_b96": (16, 3),
-    "ds_read_b128": (16, 4),
-}
-
-
-@pytest.mark.parametrize("mnemonic", READS)
-def test_lds_reads(mnemonic: str):
-    """Lanes read from shuffled addresses; v16 holds the address."""
-    align, dwords = READS[mnemonic]
-    data = _data(1, 8)
-    address = np.random.default_rng(2).permutation(64) * 16 % (2048 - 64) // align * align
-    rows = np.concatenate([address[None].astype(np.uint32), np.zeros((3, 64), np.uint32), data])
-    out = f"v[64:{63 + dwords}]" if dwords > 1 else "v64"
-    actual = _run(f"{_fill(8)}{mnemonic} {out}, v16 offset:32\n{WAIT}", rows, dwords)
-    memory = data.reshape(-1)
-    expected = np.stack([memory[(address + 32) // 4 + d] for d in range(dwords)])
-    assert_same(actual, expected, mnemonic)
-
-
+@compared(
+    "gfx950",
+    "ds_read_u8",
+    "ds_read_i8",
+    "ds_read_u16",
+    "ds_read_i16",
+    "ds_read_u16_d16",
+    "ds_read_u16_d16_hi",
+    "ds_write_b32",
+    "ds_write_b8",
+    "ds_write_b16_d16_hi",
+)
 def test_lds_small_reads_and_writes():
     data = _data(3, 2)
     address = np.random.default_rng(4).permutation(512)[:64].astype(np.uint32)
@@ -87,6 +78,7 @@ def test_lds_small_reads_and_writes():
     assert_same(actual, expected, "small writes")
 
 
+@compared("gfx950", "ds_read2_b32", "ds_read2st64_b32", "ds_read2_b64", "ds_write2_b32")
 def test_lds_two_addresses():
     data = _data(6, 8)
     rows = np.concatenate([(LANE * 4).astype(np.uint32)[None], _data(7, 4)[:3], data])
@@ -114,6 +106,7 @@ def test_lds_two_addresses():
     assert_same(actual, np.stack(expected), "two addresses")
 
 
+@compared("gfx950", "ds_read_b64_tr_b16")
 def test_transposing_read():
     """Per 16 lanes: lane c gives the address of row c / 4, columns 4 (c % 4).. of a 4 x 16 block of
     16-bit elements, and receives column c."""
@@ -129,6 +122,7 @@ def test_transposing_read():
     assert_same(actual, np.ascontiguousarray(expected), "ds_read_b64_tr_b16")
 
 
+@compared("gfx950", "ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32")
 def test_exchanges_between_lanes():
     x = u32(np.random.default_rng(10), (1, 64))
     target = np.random.default_rng(11).permutation(64).astype(np.uint32)
@@ -153,6 +147,7 @@ def test_exchanges_between_lanes():
     assert_same(actual, np.stack(expected).astype(np.uint32), "exchanges")
 
 
+@compared("gfx950", "ds_add_u32", "ds_max_rtn_i32", "ds_min_u32")
 def test_lds_atomics():
     rows = np.concatenate([(LANE % 8 * 4).astype(np.uint32)[None], _data(12, 3), _data(13, 1)])
     body = _fill(1) + "ds_add_u32 v16, v17\nds_max_rtn_i32 v64, v16, v18 offset:32\n"
@@ -182,42 +177,7 @@ _HEAD = "v_mov_b32 v2, s4\nv_mov_b32 v3, s5\nv_add_co_u32 v2, vcc, v2, v16\n"
 _HEAD += "v_addc_co_u32 v3, vcc, 0, v3, vcc\n"  # v[2:3] = input + v16
 
 
-@pytest.mark.parametrize("form", ["global", "saddr", "flat", "buffer", "buffer_soffset"])
-def test_loads(form: str):
-    """Every width from shuffled addresses of the kernel's own input."""
-    data = _data(14, 8)
-    address = (np.random.default_rng(15).permutation(64) * 28 // 4 * 4).astype(np.uint32)
-    rows = np.concatenate([address[None], data])
-    name, place = {
-        "global": ("global", "v[2:3], off offset:256"),
-        "saddr": ("global", "v16, s[4:5] offset:256"),
-        "flat": ("flat", "v[2:3] offset:256"),
-        "buffer": ("buffer", "v16, s[24:27], 0 offen offset:256"),
-        "buffer_soffset": ("buffer", "v16, s[24:27], s28 offen offset:56"),
-    }[form]
-    body = _HEAD + "s_mov_b32 s24, s4\ns_and_b32 s25, s5, 0xffff\ns_movk_i32 s26, 0x7fff\n"
-    body += "s_mov_b32 s27, 0x27000\ns_movk_i32 s28, 200\n"
-    suffixes = ["dwordx2", "dwordx4", "dwordx3", "dword", "ubyte", "sbyte", "ushort", "sshort"]
-    register, widths = 64, [2, 4, 3, 1, 1, 1, 1, 1]
-    for suffix, dwords in zip(suffixes, widths, strict=True):
-        out = f"v[{register}:{register + dwords - 1}]" if dwords > 1 else f"v{register}"
-        body += f"{name}_load_{suffix} {out}, {place}\n"
-        register += dwords
-    actual = _run(body + WAIT, rows, register - 64)
-    memory = rows.view(np.uint8).reshape(-1)
-    at = address + 256
-    words = [memory.view(np.uint32)[at // 4 + d] for d in range(4)]
-    half = memory.view(np.uint16)[at // 2]
-    expected = words[:2] + words + words[:3] + words[:1]
-    expected += [memory[at].astype(np.uint32), memory.view(np.int8)[at].astype(np.int32)]
-    expected += [half.astype(np.uint32), half.view(np.int16).astype(np.int32)]
-    assert_same(
-        actual,
-        np.stack([e.astype(np.int64) & 0xFFFFFFFF for e in expected]).astype(np.uint32),
-        form,
-    )
-
-
+@compared("gfx950", "global_store_byte_d16_hi")
 def test_stores():
     """Stores of every width into the kernel's own input, read back."""
     rows = _data(16, 12)
@@ -272,7 +232,13 @@ def test_buffer_range():
     assert_same(actual, np.stack(expected), "buffer range")
 
 
-@pytest.mark.parametrize("dwords", [1, 3, 4])
+@pytest.mark.parametrize(
+    "dwords",
+    [
+        pytest.param(dwords, marks=compared("gfx950", f"global_load_lds_dword{suffix}"))
+        for dwords, suffix in ((1, ""), (3, "x3"), (4, "x4"))
+    ],
+)
 def test_lds_dma(dwords: int):
     """LDS address = M0 + offset + lane * size; lanes that are off write nothing."""
     rows = _data(18, 6)
@@ -324,6 +290,7 @@ def test_lds_dma_arrives_at_the_wait():
     assert_same(actual[1], rows[0], "after the wait")
 
 
+@compared("gfx950", "global_atomic_add", "global_atomic_umax")
 def test_global_atomics():
     rows = np.concatenate([(LANE % 4 * 4).astype(np.uint32)[None], _data(21, 3)])
     body = (

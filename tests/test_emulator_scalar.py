@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from compared import compared
 from scalar_asm import M32, Instructions, registers
 
 NO = ""  # the target has no such instruction
@@ -147,6 +148,8 @@ OPS = [
     Op("s_bfe_i64", "s_bfe_i64", D64, _nonzero(lambda a, b: _bfe(a, b, 64, True), 64)),
     Op("s_absdiff_i32", "s_absdiff_i32", S32, _nonzero(lambda a, b: abs(_signed((a - b) & M32)))),
     Op("s_lshl1_add_u32", "s_lshl1_add_u32", S32, _shift_add(1)),
+    Op("s_lshl2_add_u32", "s_lshl2_add_u32", S32, _shift_add(2)),
+    Op("s_lshl3_add_u32", "s_lshl3_add_u32", S32, _shift_add(3)),
     Op("s_lshl4_add_u32", "s_lshl4_add_u32", S32, _shift_add(4)),
     Op("s_pack_ll_b32_b16", "s_pack_ll_b32_b16", S32, _keep(lambda a, b: (a & 0xFFFF) | b << 16)),
     Op(
@@ -165,11 +168,13 @@ OPS = [
     Op(NO, "s_add_nc_u64", S64, _keep(lambda a, b: a + b, 64)),
     Op(NO, "s_sub_nc_u64", S64, _keep(lambda a, b: a - b, 64)),
     Op(NO, "s_mul_u64", S64, _keep(lambda a, b: a * b, 64)),
+    Op("s_mov_b32", "s_mov_b32", (32, 32, 0), _keep(lambda a, b: a)),
     Op("s_mov_b64", "s_mov_b64", (64, 64, 0), _keep(lambda a, b: a, 64)),
     Op("s_not_b32", "s_not_b32", (32, 32, 0), _nonzero(lambda a, b: ~a)),
     Op("s_cmov_b32", "s_cmov_b32", (32, 32, 0), lambda a, b, c: (a if c else 0, None)),
     Op("s_brev_b32", "s_brev_b32", (32, 32, 0), _keep(lambda a, b: _reverse(a, 32))),
     Op("s_brev_b64", "s_brev_b64", (64, 64, 0), _keep(lambda a, b: _reverse(a, 64), 64)),
+    Op("s_bcnt1_i32_b32", "s_bcnt1_i32_b32", (32, 32, 0), _nonzero(lambda a, b: a.bit_count())),
     Op("s_bcnt1_i32_b64", "s_bcnt1_i32_b64", (32, 64, 0), _nonzero(lambda a, b: a.bit_count())),
     Op(
         "s_bcnt0_i32_b32", "s_bcnt0_i32_b32", (32, 32, 0), _nonzero(lambda a, b: 32 - a.bit_count())
@@ -207,6 +212,7 @@ OPS = [
     ),
 ]
 
+# The name after s_cmp_, or that of an instruction with another beginning.
 COMPARES = {
     "eq_i32": (lambda a, b: a == b, 32),
     "lg_i32": (lambda a, b: a != b, 32),
@@ -222,15 +228,27 @@ COMPARES = {
     "le_u32": (lambda a, b: a <= b, 32),
     "eq_u64": (lambda a, b: a == b, 64),
     "lg_u64": (lambda a, b: a != b, 64),
+    "bitcmp0_b32": (lambda a, b: not a >> (b & 31) & 1, 32),
+    "bitcmp1_b32": (lambda a, b: bool(a >> (b & 31) & 1), 32),
 }
 
-CASES = [(target, op) for target in ("gfx950", "gfx1201") for op in OPS if getattr(op, target)]
+TARGETS = ("gfx950", "gfx1201")
+CASES = [
+    pytest.param(*(target, op), id=f"{target}-{name}", marks=compared(target, name))
+    for target in TARGETS
+    for op in OPS
+    if (name := getattr(op, target))
+]
+
+
+def _compare(name: str) -> str:
+    return f"s_{name}" if name.startswith("bit") else f"s_cmp_{name}"
 
 
 def _lines(target: str) -> dict[str, str]:
     lines = {}
     for name, (_, bits) in COMPARES.items():
-        lines[name] = f"s_cmp_{name} {registers(16, bits)}, {registers(18, bits)}"
+        lines[name] = f"{_compare(name)} {registers(16, bits)}, {registers(18, bits)}"
     for name, row in CONSTANTS.items():
         lines[name.replace(" ", "_")] = row[0 if target == "gfx950" else 1]
     for op in OPS:
@@ -262,12 +280,10 @@ CONSTANTS = {
 }
 
 
-INSTRUCTIONS = {target: Instructions(target, _lines(target)) for target in ("gfx950", "gfx1201")}
+INSTRUCTIONS = {target: Instructions(target, _lines(target)) for target in TARGETS}
 
 
-@pytest.mark.parametrize(
-    ("target", "op"), CASES, ids=[f"{target}-{getattr(op, target)}" for target, op in CASES]
-)
+@pytest.mark.parametrize(("target", "op"), CASES)
 def test_integer_instruction(target, op):
     result_bits, a_bits, b_bits = op.widths
     rows, results, sccs = INSTRUCTIONS[target].run(getattr(op, target))
@@ -278,8 +294,14 @@ def test_integer_instruction(target, op):
         assert scc == (before if expected_scc is None else expected_scc), (hex(a), hex(b))
 
 
-@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
-@pytest.mark.parametrize("compare", sorted(COMPARES))
+@pytest.mark.parametrize(
+    ("target", "compare"),
+    [
+        pytest.param(*(target, name), marks=compared(target, _compare(name)))
+        for target in TARGETS
+        for name in sorted(COMPARES)
+    ],
+)
 def test_compare(target, compare):
     function, bits = COMPARES[compare]
     rows, _, sccs = INSTRUCTIONS[target].run(compare)
@@ -288,8 +310,14 @@ def test_compare(target, compare):
         assert scc == function(a & mask, b & mask), (hex(a), hex(b))
 
 
-@pytest.mark.parametrize("target", ["gfx950", "gfx1201"])
-@pytest.mark.parametrize("name", CONSTANTS)
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        pytest.param(*(target, name), marks=compared(target, row[place].split("\n")[-1].split()[0]))
+        for place, target in enumerate(TARGETS)
+        for name, row in CONSTANTS.items()
+    ],
+)
 def test_constant_in_the_instruction(target, name):
     _, _, expected, expected_scc = CONSTANTS[name]
     rows, results, sccs = INSTRUCTIONS[target].run(name.replace(" ", "_"))

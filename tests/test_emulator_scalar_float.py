@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compared import compared
 from scalar_asm import Instructions
 
 # name: (result type, NumPy function of the operands)
@@ -46,7 +47,9 @@ INSTRUCTIONS = Instructions("gfx1201", _lines())
 FLUSHING = Instructions("gfx1201", {"s_add_f32": "s_add_f32 s20, s16, s18"}, denormals=0)
 
 
-@pytest.mark.parametrize("name", sorted(FLOATS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=compared("gfx1201", name)) for name in sorted(FLOATS)]
+)
 def test_float_instruction(name):
     dtype, function = FLOATS[name]
     rows, results, _ = INSTRUCTIONS.run(name)
@@ -71,8 +74,17 @@ def test_denormals_are_flushed_where_mode_says_so():
     np.testing.assert_array_equal(results.astype(np.uint32).view(np.float32), expected)
 
 
-@pytest.mark.parametrize("bits", [32, 16])
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("relation", "bits"),
+    [
+        pytest.param(
+            *(name, bits),
+            marks=compared("gfx1201", f"s_cmp_{name}_f{bits}", f"s_cmp_n{name}_f{bits}"),
+        )
+        for name in RELATIONS
+        for bits in (32, 16)
+    ],
+)
 def test_float_compares(relation, bits):
     for prefix, want in (("", True), ("n", False)):
         rows, _, sccs = INSTRUCTIONS.run(f"{prefix}{relation}_{bits}")
@@ -82,6 +94,7 @@ def test_float_compares(relation, bits):
         np.testing.assert_array_equal(sccs == 1, RELATIONS[relation](a, b) == want)
 
 
+@compared("gfx1201", *CONVERSIONS)
 def test_conversions():
     def run(name, dtype):
         rows, results, _ = INSTRUCTIONS.run(name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from lane_math import (
     F32,
     flush,
@@ -29,7 +30,7 @@ from lane_math import (
     trailing_zeros,
     zero_extend,
 )
-from lane_values import assert_same, f16_pairs, f32, to_mask, u32
+from lane_values import assert_same, f32, to_mask, u32
 
 GROUPS = 12
 
@@ -138,6 +139,7 @@ def _quiet():
         yield
 
 
+@compared("gfx950", *SINGLE)
 def test_single_precision():
     rows = f32(np.random.default_rng(1), (GROUPS, 3, 64))
     table = {name: operand_count(fn, name) for name, (fn, _) in SINGLE.items()}
@@ -146,6 +148,7 @@ def test_single_precision():
         assert_same(actual, fn(*(rows[:, i] for i in range(table[name]))), name, ulp)
 
 
+@compared("gfx950", "v_fmac_f32", "v_fmamk_f32", "v_fmaak_f32")
 def test_sums_in_place_and_constants():
     rows = f32(np.random.default_rng(21), (GROUPS, 3, 64))
     a, b, c = (rows[:, i] for i in range(3))
@@ -161,6 +164,7 @@ def test_sums_in_place_and_constants():
         assert_same(asm.run(code, f"k{i}", kernels[f"k{i}"], rows)[:, 0], value, text)
 
 
+@compared("gfx950", *INTEGER)
 def test_integers():
     rows = u32(np.random.default_rng(2), (GROUPS, 3, 64))
     table = {name: operand_count(fn, name) for name, fn in INTEGER.items()}
@@ -169,70 +173,21 @@ def test_integers():
         assert_same(actual, np.asarray(expected), name)
 
 
-COMPARES: dict[str, Callable] = {
-    "lt": lambda a, b: a < b,
-    "eq": lambda a, b: a == b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-FLOAT_COMPARES: dict[str, Callable] = COMPARES | {
-    "lg": lambda a, b: (a < b) | (a > b),
-    "o": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-    "u": lambda a, b: np.isnan(a) | np.isnan(b),
-    "nge": lambda a, b: ~(a >= b),
-    "nlg": lambda a, b: ~((a < b) | (a > b)),
-    "ngt": lambda a, b: ~(a > b),
-    "nle": lambda a, b: ~(a <= b),
-    "neq": lambda a, b: a != b,
-    "nlt": lambda a, b: ~(a < b),
-}
-
-
-@pytest.mark.parametrize("kind", ["f32", "i32", "u32", "f16", "u16"])
-def test_compares(kind: str):
-    rng = np.random.default_rng(5)
-    make = {"f32": f32, "f16": f16_pairs}.get(kind, u32)
-    rows = make(rng, (GROUPS, 2, 64))
-    rows[:, 1, ::3] = rows[:, 0, ::3]
-    views = {"f32": F32, "i32": np.int32, "u32": np.uint32, "f16": np.float16, "u16": np.uint16}
-    dtype = np.dtype(views[kind])
-    a, b = (rows[:, i].view(np.uint32).astype(f"u{dtype.itemsize}").view(dtype) for i in range(2))
-    compares = FLOAT_COMPARES if kind.startswith("f") else COMPARES
-    kernels = {}
-    for name in compares:
-        kernels[name] = asm.Kernel(f"v_cmp_{name}_{kind} s[20:21], v16, v17", 2, 0, 1)
-    kernels["cmpx"] = asm.Kernel(
-        f"v_mov_b32 v64, 0\nv_cmpx_lt_{kind} vcc, v16, v17\nv_mov_b32 v64, 7\n"
-        "s_mov_b64 s[20:21], vcc",
-        2,
-        1,
-        1,
-    )
-    code = asm.assemble(kernels)
-    for name, fn in compares.items():
-        actual = asm.run(code, name, kernels[name], rows)
-        assert_same(actual[:, :, 0], to_mask(fn(a, b)), f"v_cmp_{name}_{kind}")
-    actual = asm.run(code, "cmpx", kernels["cmpx"], rows)
-    assert_same(actual[:, 0], np.where(a < b, 7, 0).astype(np.uint32), "v_cmpx")
-    assert_same(actual[:, 1:, 0], to_mask(a < b), "v_cmpx")
-
-
-def test_class():
-    rng = np.random.default_rng(6)
-    rows = np.stack([f32(rng, (GROUPS, 64)).view(np.uint32), u32(rng, (GROUPS, 64)) & 0x3FF], 1)
-    kernel = asm.Kernel("v_cmp_class_f32 s[20:21], v16, v17", 2, 0, 1)
-    actual = asm.run(asm.assemble({"k": kernel}), "k", kernel, rows)
-    x, wanted = np.ascontiguousarray(rows[:, 0]).view(F32), rows[:, 1]
-    negative, size = np.signbit(x), np.abs(x)
-    number = np.select(
-        [np.isnan(x), np.isinf(x), size == 0, size < 2.0**-126], [-1, 9, 6, 7], default=8
-    )
-    bit = np.where(number < 0, 1, np.where(negative, 11 - number, number))
-    expected = (wanted >> bit.astype(np.uint32)) & 1
-    assert_same(actual[:, :, 0], to_mask(expected.astype(bool)), "v_cmp_class_f32")
-
-
+@compared(
+    "gfx950",
+    "v_add_co_u32",
+    "v_addc_co_u32",
+    "v_sub_co_u32",
+    "v_subb_co_u32",
+    "v_lshl_add_u64",
+    "v_mad_u64_u32",
+    "v_mad_i64_i32",
+    "v_lshlrev_b64",
+    "v_lshrrev_b64",
+    "v_ashrrev_i64",
+    "v_mov_b64",
+    "v_add_f64",
+)
 def test_carries_and_64_bit():
     rng = np.random.default_rng(7)
     rows = u32(rng, (GROUPS, 4, 64))
@@ -285,6 +240,7 @@ def test_carries_and_64_bit():
             assert_same(out[:, 2:, 0], to_mask(carries[name]), f"carry of {name}")
 
 
+@compared("gfx950", "v_div_scale_f32", "v_div_fmas_f32", "v_div_fixup_f32")
 def test_division_is_correctly_rounded():
     """The sequence that compilers emit for a / b in single precision."""
     rows = f32(np.random.default_rng(8), (4 * GROUPS, 2, 64))

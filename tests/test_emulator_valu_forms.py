@@ -7,6 +7,7 @@ from collections.abc import Callable
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from lane_math import F32, flush, fma, signed, to_u32
 from lane_values import assert_same, f32, to_mask, u32
 
@@ -19,6 +20,7 @@ def _quiet():
         yield
 
 
+@compared("gfx950", "v_cndmask_b32")
 def test_modifiers():
     rows = f32(np.random.default_rng(9), (GROUPS, 3, 64))
     a, b, c = (rows[:, i] for i in range(3))
@@ -47,6 +49,7 @@ def test_modifiers():
         assert_same(actual, expected[text], text, 1 if "exp" in text else 0)
 
 
+@compared("gfx950", "v_readfirstlane_b32", "v_readlane_b32")
 def test_inactive_lanes_keep_their_values():
     rows = f32(np.random.default_rng(10), (GROUPS, 3, 64))
     mask = 0x00FF123400018001
@@ -149,6 +152,7 @@ def test_sdwa():
         assert_same(asm.run(code, f"k{i}", kernels[f"k{i}"], rows)[:, 0], value, text)
 
 
+@compared("gfx950", "v_pk_mul_f32", "v_pk_add_f32", "v_pk_fma_f32", "v_pk_mov_b32")
 def test_pairs_of_single_precision():
     rows = f32(np.random.default_rng(13), (GROUPS, 6, 64))
     a, b, c = rows[:, 0:2], rows[:, 2:4], rows[:, 4:6]
@@ -177,6 +181,15 @@ def test_pairs_of_single_precision():
     assert_same(actual, a[:, ::-1] * b, "sources are read before the pair is written")
 
 
+@compared(
+    "gfx950",
+    "v_permlane16_swap_b32",
+    "v_permlane32_swap_b32",
+    "v_writelane_b32",
+    "v_mbcnt_lo_u32_b32",
+    "v_mbcnt_hi_u32_b32",
+    "v_bitop3_b32",
+)
 def test_lane_exchange():
     rows = u32(np.random.default_rng(17), (2, 2, 64))
     kernels = {

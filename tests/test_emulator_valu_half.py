@@ -7,6 +7,7 @@ from collections.abc import Callable
 import gfx950_asm as asm
 import numpy as np
 import pytest
+from compared import compared
 from lane_math import F32, arity, fma, half_of, ieee_max, ieee_min, operand_count
 from lane_values import assert_same, f16_pairs, f32
 
@@ -35,6 +36,7 @@ def _quiet():
         yield
 
 
+@compared("gfx950", *HALF)
 def test_half_precision_clears_or_keeps_the_upper_half():
     rows = f16_pairs(np.random.default_rng(3), (GROUPS, 4, 64))
     kernels = {}
@@ -51,6 +53,7 @@ def test_half_precision_clears_or_keeps_the_upper_half():
         assert_same(actual >> 16, upper, f"upper half of {name}")
 
 
+@compared("gfx950", "v_pk_add_f16", "v_pk_mul_f16", "v_pk_max_f16", "v_pk_fma_f16")
 def test_packed_half_precision():
     rows = f16_pairs(np.random.default_rng(4), (GROUPS, 3, 64))
     bodies = {
@@ -80,6 +83,7 @@ def test_packed_half_precision():
     assert_same(half_of(actual, True), half_of(b, True) - half_of(a), "high of op_sel")
 
 
+@compared("gfx950", "v_fma_mix_f32", "v_fma_mixhi_f16")
 def test_mixed_precision():
     rows = f32(np.random.default_rng(14), (GROUPS, 2, 64)).view(np.uint32)
     halves = f16_pairs(np.random.default_rng(15), (GROUPS, 2, 64))
@@ -101,6 +105,7 @@ def test_mixed_precision():
     assert_same(actual & 0xFFFF, old & 0xFFFF, "mixhi keeps the lower half")
 
 
+@compared("gfx950", "v_cvt_pkrtz_f16_f32")
 def test_round_toward_zero_pair():
     rows = f32(np.random.default_rng(16), (GROUPS, 2, 64))
     kernel = asm.Kernel("v_cvt_pkrtz_f16_f32 v64, v16, v17", 2)
@@ -113,6 +118,7 @@ def test_round_toward_zero_pair():
         assert_same(half_of(actual, i == 1), expected, "v_cvt_pkrtz_f16_f32")
 
 
+@compared("gfx950", "v_cvt_f32_f16")
 def test_single_precision_of_a_half():
     rows = f16_pairs(np.random.default_rng(22), (GROUPS, 1, 64))
     kernel = asm.Kernel("v_cvt_f32_f16 v64, v16", 1)

@@ -6,6 +6,7 @@ import gfx1201_asm as asm
 import ml_dtypes
 import numpy as np
 import pytest
+from compared import compared
 from gfx1201_asm import Case
 from lane_values import assert_same
 
@@ -72,7 +73,13 @@ def _matrices(name: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return a, b, rng.normal(size=(SIDE, SIDE)).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=compared("gfx1201", f"v_wmma_f32_16x16x16_{name}"))
+        for name in FORMATS
+    ],
+)
 def test_single_precision_sums(name: str):
     a, b, c = _matrices(name, 1)
     bits = 8 * a.dtype.itemsize
