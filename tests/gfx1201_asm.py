@@ -16,6 +16,9 @@ from assemble import assemble_source
 from jax_fa import emulator
 
 LANES = 32
+# Vector instructions forget the scalar registers that they have read: a case knows nothing of those
+# that the cases before have written.
+FORGET = "  ds_nop\n" * 4
 FIRST_INPUT = 16
 FIRST_OUTPUT = 64
 
@@ -97,7 +100,7 @@ def run(
     )
     text, row = [], 0
     for case in cases.values():
-        text.append(f"{loads}\n  s_wait_loadcnt 0x0\n{case.body}\n  s_mov_b32 exec_lo, -1")
+        text.append(f"{FORGET}{loads}\n  s_wait_loadcnt 0x0\n{case.body}\n  s_mov_b32 exec_lo, -1")
         for i in range(case.outputs):
             text.append(
                 f"  global_store_b32 v1, v{FIRST_OUTPUT + i}, s[6:7] offset:{4 * LANES * row}"

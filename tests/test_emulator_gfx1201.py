@@ -202,7 +202,10 @@ def test_masks_and_exec():
 def test_scalar_transcendentals():
     cases = {
         "exp": Case("v_s_exp_f32 s20, 0x40600000\nv_mov_b32 v64, s20"),
-        "rcp": Case("s_mov_b32 s20, 0x40800000\nv_s_rcp_f32 s20, -s20\nv_mov_b32 v64, s20"),
+        "rcp": Case(
+            "s_mov_b32 s20, 0x40800000\nv_s_rcp_f32 s20, -s20\n"
+            "s_wait_alu depctr_va_sdst(0)\nv_mov_b32 v64, s20"
+        ),
         "sqrt": Case("v_s_sqrt_f32 s20, |-4.0|\nv_mov_b32 v64, s20"),
     }
     out = asm.run(cases, np.zeros((1, 1, 32), np.uint32))

@@ -1,4 +1,4 @@
-"""Wait states that the hardware leaves to the program: too few are found, enough pass."""
+"""Wait states that gfx950 leaves to the program: too few are found, enough pass."""
 
 import functools
 
@@ -141,19 +141,6 @@ HAZARDS = [
         "global_store_dwordx4 v16, v[4:7], s[8:9]",
         2,
         "v_mov_b32 v4, 1",
-    ),
-    Defect(
-        "matrix_result_as_operand_of_the_next",
-        ROWS.replace("s_nop 1", "")
-        + """
-        v_wmma_f32_16x16x16_f16 v[16:23], v[4:7], v[8:11], 0
-        {mend}
-        v_wmma_f32_16x16x16_f16 v[24:31], v[20:23], v[8:11], 0
-        """,
-        mend="v_nop",
-        wrong="s_nop 0",
-        says=r"reads v\[20:23\] right after the matrix instruction before wrote it",
-        target="gfx1201",
     ),
 ]
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "emulator/instruction.h"
+#include "emulator/wave.h"
 
 namespace jax_fa::emulator {
 
@@ -19,6 +20,10 @@ struct Access {
   uint16_t first = 0;
 };
 inline constexpr uint8_t kOtherPlace = 3;
+// s0.. or VCC.
+inline bool IsPlainScalar(const Access& access) {
+  return access.kind == Access::kScalar && access.first < kSgprTtmp0;
+}
 
 // What the rules on wait states (hazard.h) distinguish.
 struct HazardTraits {
@@ -26,8 +31,8 @@ struct HazardTraits {
   uint8_t wait_states = 1;
   uint8_t passes = 0;   // matrix: groups of 4 cycles
   bool single = false;  // matrix: of the units for float32 (not XDL)
-  uint16_t flags = 0;
-  enum Flags : uint16_t {
+  uint32_t flags = 0;
+  enum Flags : uint32_t {
     kDpp = 1u << 0,
     kReadsLane = 1u << 1,   // v_readlane, v_readfirstlane
     kPicksLane = 1u << 2,   // v_readlane, v_writelane: source 1 is a lane
@@ -41,8 +46,14 @@ struct HazardTraits {
     kWideStore = 1u << 10,  // of more than 8 bytes a lane
     kSetsRegister = 1u << 11,
     kGetsRegister = 1u << 12,
+    // Of gfx1201.
+    kTouchesScalars = 1u << 13,   // reads or writes s0.. or VCC, other than for an address
+    kWaitsForScalars = 1u << 14,  // SMEM, buffer instructions
+    kWaitsForAlu = 1u << 15,      // s_wait_alu
+    kDropsCopies = 1u << 16,      // ds_nop
+    kVectorNop = 1u << 17,
   };
-  bool Is(uint16_t flag) const { return (flags & flag) != 0; }
+  bool Is(uint32_t flag) const { return (flags & flag) != 0; }
 };
 
 struct AccessPlan {

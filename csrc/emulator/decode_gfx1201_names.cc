@@ -178,7 +178,7 @@ constexpr Gfx1201Name kDsNames[] = {
     {14, "ds_store_2addr_b32", "ds_write2_b32"},
     {15, "ds_store_2addr_stride64_b32", "ds_write2st64_b32"},
     {16, "ds_cmpstore_b32", "ds_cmpst_b32"}, {18, "ds_min_num_f32", "ds_min_f32"},
-    {19, "ds_max_num_f32", "ds_max_f32"}, {21, "ds_add_f32"}, {30, "ds_store_b8", "ds_write_b8"},
+    {19, "ds_max_num_f32", "ds_max_f32"}, {20, "ds_nop"}, {21, "ds_add_f32"}, {30, "ds_store_b8", "ds_write_b8"},
     {31, "ds_store_b16", "ds_write_b16"}, {32, "ds_add_rtn_u32"}, {33, "ds_sub_rtn_u32"},
     {34, "ds_rsub_rtn_u32"}, {35, "ds_inc_rtn_u32"}, {36, "ds_dec_rtn_u32"}, {37, "ds_min_rtn_i32"},
     {38, "ds_max_rtn_i32"}, {39, "ds_min_rtn_u32"}, {40, "ds_max_rtn_u32"}, {41, "ds_and_rtn_b32"},

@@ -197,6 +197,8 @@ constexpr Opcode AtomicRow(const char* mnemonic) {
                    {1, kDwords, kOp == Atomic::kCompareSwap ? kDwords : uint8_t{0}}, kIsAtomic);
 }
 
+void ExecNothing(Wave&, const Instruction&) {}
+
 #define JAX_FA_LDS_ATOMIC(op, name, suffix, U)            \
   AtomicRow<Atomic::op, U, false>("ds_" name "_" suffix), \
       AtomicRow<Atomic::op, U, true>("ds_" name "_rtn_" suffix)
@@ -251,6 +253,7 @@ constexpr Opcode kRows[] = {
               kCrossLane),
     MemoryRow("ds_read_b64_tr_b8", OpClass::kLdsRead, &ExecReadTranspose<8>, 2, {1, 0, 0},
               kCrossLane),
+    MemoryRow("ds_nop", OpClass::kNop, &ExecNothing, 0, {0, 0, 0}, 0),
     JAX_FA_LDS_ATOMICS(uint32_t, "32"),
     JAX_FA_LDS_ATOMICS(uint64_t, "64"),
 };

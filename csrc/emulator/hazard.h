@@ -1,72 +1,46 @@
-// Wait states that the hardware leaves to the program: between the write of a register and a use of
-// it by another kind of unit, a kernel has to keep a number of instructions (s_nop n counts n + 1).
+// What the hardware leaves to the program between two instructions: wait states on gfx950
+// (hazard_gfx950.h), and on gfx1201 waits for scalar results and instructions to stand between
+// (hazard_gfx1201.h).
 //
-// gfx950 asks for them around the matrix cores, lane moves, DPP, M0 and scalar registers that
-// vector instructions write; gfx1201 waits by itself, but for a WMMA whose A or B the WMMA before
-// it writes. The numbers are those of the CDNA3 and RDNA4 ISA documents as LLVM's hazard recogniser
-// has them, with its corrections for gfx950. A compiler knows them; it cannot see into inline
-// assembly.
+// The rules are those of the ISA documents as LLVM's hazard recogniser has them, with its
+// corrections for the two chips. A compiler knows them; it cannot see into inline assembly.
 #ifndef JAX_FA_EMULATOR_HAZARD_H_
 #define JAX_FA_EMULATOR_HAZARD_H_
 
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "emulator/access_plan.h"
-#include "emulator/wave.h"
+#include "emulator/decode.h"
+#include "emulator/hazard_gfx1201.h"
+#include "emulator/hazard_gfx950.h"
+#include "emulator/launch_context.h"
 
 namespace jax_fa::emulator {
 
-enum class Isa : uint8_t;
-
-// What an instruction is to these rules: worked out once, at decode.
-HazardTraits PlanHazards(const Instruction& instruction, Isa isa);
+// What an instruction is to these rules: worked out once, at decode, from its registers.
+HazardTraits PlanHazards(const Instruction& instruction, const AccessPlan& plan, Isa isa);
 
 class HazardChecker {
  public:
   // A new workgroup: everything was written long ago.
-  void Begin(const Workgroup& group);
+  void Begin(const Workgroup& group) {
+    isa_ = group.launch->program->isa->isa;
+    if (isa_ == Isa::kGfx950) {
+      gfx950_.Begin(group);
+    } else {
+      gfx1201_.Begin(group);
+    }
+  }
   // Before an instruction executes: reports what comes too early, and notes what it writes.
-  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan);
+  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) {
+    if (isa_ == Isa::kGfx950) {
+      gfx950_.Step(wave, instruction, plan);
+    } else {
+      gfx1201_.Step(wave, instruction, plan);
+    }
+  }
 
  private:
-  static constexpr uint32_t kStart = 64;  // more than any rule asks for
-  struct Write {
-    uint32_t when = 0;  // in wait states of the wave
-    uint32_t slot = 0;  // KernelCode::slots: by which instruction
-  };
-  struct WaveState {
-    uint32_t now = kStart;
-    std::array<Write, kVgprRows> vector = {};
-    // Read by a matrix instruction as C, or by a wide store, which go on reading for a while.
-    std::array<Write, kVgprRows> read = {};
-    // By vector instructions.
-    std::array<Write, kSgprCount> scalar = {};
-    Write exec;
-    Write m0;            // by scalar instructions
-    Write set_register;  // s_setreg
-    Write last_vector;   // the vector instruction before
-  };
-
-  void Check(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
-             const WaveState& state);
-  void CheckVectorRead(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
-                       const Access& access, const WaveState& state);
-  void CheckVectorWrite(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
-                        const Access& access, const WaveState& state);
-  void CheckScalarRead(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
-                       const Access& access, const WaveState& state);
-  void CheckOthers(Wave& wave, const Instruction& instruction, const HazardTraits& traits,
-                   const WaveState& state);
-  void CheckWmma(Wave& wave, const Instruction& instruction, const WaveState& state);
-  static void Note(const Instruction& instruction, const AccessPlan& plan, Write here,
-                   WaveState* state);
-
   Isa isa_ = {};
-  uint32_t first_pc_ = 0;  // KernelCode::begin
-  std::vector<WaveState> waves_;
+  Gfx950Hazards gfx950_;
+  Gfx1201Hazards gfx1201_;
 };
 
 }  // namespace jax_fa::emulator

@@ -83,7 +83,8 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
     }
     instruction.pc = pc;
     code->plans[slot] = PlanAccess(instruction, kernel.info.wave_size);
-    code->plans[slot].hazard = PlanHazards(instruction, program.isa->isa);
+    AccessPlan& plan = code->plans[slot];
+    plan.hazard = PlanHazards(instruction, plan, program.isa->isa);
     code->instructions.push_back(instruction);
     starts->push_back(slot);
     pc += instruction.size_bytes;

@@ -1,4 +1,4 @@
-#include "emulator/hazard.h"
+#include "emulator/hazard_gfx950.h"
 
 #include <algorithm>
 #include <string_view>
@@ -11,70 +11,6 @@ namespace jax_fa::emulator {
 namespace {
 
 using Traits = HazardTraits;
-
-bool IsMatrix(OpClass op_class) {
-  return op_class == OpClass::kMatrix || op_class == OpClass::kSparseMatrix;
-}
-
-Traits::Unit UnitOf(const Opcode& opcode) {
-  switch (opcode.op_class) {
-    case OpClass::kVmemLoad:
-    case OpClass::kVmemStore:
-    case OpClass::kLdsDma:
-      return Traits::kMemory;
-    case OpClass::kLdsRead:
-    case OpClass::kLdsWrite:
-      return Traits::kLds;
-    default:
-      if (IsMatrix(opcode.op_class)) return Traits::kMatrixUnit;
-      return std::string_view(opcode.mnemonic).starts_with("v_") ? Traits::kVectorUnit
-                                                                 : Traits::kScalarUnit;
-  }
-}
-
-// How long a matrix instruction takes, in groups of 4 cycles.
-uint8_t Passes(std::string_view mnemonic, bool single) {
-  if (mnemonic.find("_4x4x") != mnemonic.npos) return 2;
-  const bool wide = mnemonic.find("_32x32x") != mnemonic.npos;
-  if (single) return wide ? 16 : 8;
-  if (mnemonic.find("f8f6f4") != mnemonic.npos) return wide ? 16 : 8;
-  const bool blocks = mnemonic.find("_2b_") != mnemonic.npos ||
-                      mnemonic.find("_4b_") != mnemonic.npos;  // several products in one
-  return static_cast<uint8_t>((wide ? 8 : 4) * (blocks ? 2 : 1));
-}
-
-bool ShiftsResult(const Instruction& instruction) {
-  const Modifiers& mod = instruction.mod;
-  if (mod.sdwa) return mod.sdwa_dst_sel != 6;
-  return instruction.opcode->encoding == kVop3 && (mod.op_sel & 8) != 0;
-}
-
-uint16_t VectorFlags(const Instruction& instruction) {
-  const Opcode& opcode = *instruction.opcode;
-  const std::string_view name = opcode.mnemonic;
-  uint16_t flags = 0;
-  if (instruction.mod.dpp != 0) flags |= Traits::kDpp;
-  if (name.starts_with("v_readlane")) flags |= Traits::kReadsLane | Traits::kPicksLane;
-  if (name.starts_with("v_readfirstlane")) flags |= Traits::kReadsLane;
-  if (name.starts_with("v_writelane")) flags |= Traits::kPicksLane;
-  if (name.starts_with("v_permlane")) flags |= Traits::kSwapsLanes;
-  if (name.starts_with("v_dot")) flags |= Traits::kDot;
-  if (name.starts_with("v_div_fmas")) flags |= Traits::kDivFmas;
-  if (opcode.op_class == OpClass::kTrans) flags |= Traits::kTranscendental;
-  if ((opcode.flags & kWritesExec) != 0) flags |= Traits::kWritesExecMask;
-  if (ShiftsResult(instruction)) flags |= Traits::kShiftsResult;
-  return flags;
-}
-
-// The data of a wide store goes on being read; a buffer store that has a scalar offset is slower to
-// issue and is safe.
-bool IsWideStore(const Instruction& instruction) {
-  if (instruction.opcode->op_class != OpClass::kVmemStore || instruction.src[1].dwords <= 2) {
-    return false;
-  }
-  return instruction.opcode->encoding != kMubuf ||
-         instruction.mem.soffset.kind != OperandKind::kSgpr;
-}
 
 const Instruction& InstructionAt(const Wave& wave, uint32_t slot) {
   return *wave.group->launch->code->slots[slot];
@@ -157,58 +93,22 @@ std::string Name(const Access& access, uint32_t index) {
   return RegisterName(operand);
 }
 
-bool Overlaps(const Operand& a, const Operand& b) {
-  return a.kind == OperandKind::kVgpr && b.kind == OperandKind::kVgpr &&
-         a.index < b.index + b.dwords && b.index < a.index + a.dwords;
-}
-
 }  // namespace
 
-HazardTraits PlanHazards(const Instruction& instruction, Isa isa) {
-  Traits traits;
-  const Opcode& opcode = *instruction.opcode;
-  const std::string_view name = opcode.mnemonic;
-  traits.unit = UnitOf(opcode);
-  if (isa != Isa::kGfx950) return traits;
-  if (name == "s_nop") {
-    traits.wait_states = static_cast<uint8_t>((instruction.simm16 & 15) + 1);
-  }
-  if (name.starts_with("s_setreg")) traits.flags |= Traits::kSetsRegister;
-  if (name.starts_with("s_getreg")) traits.flags |= Traits::kGetsRegister;
-  // Buffer loads to LDS are not in the documents' list, and kernels that are right on the chip do
-  // without.
-  const bool dma = opcode.op_class == OpClass::kLdsDma && opcode.encoding != kMubuf;
-  if (dma || name == "s_sendmsg") traits.flags |= Traits::kUsesM0;
-  if (traits.unit == Traits::kVectorUnit) traits.flags |= VectorFlags(instruction);
-  if (IsWideStore(instruction)) traits.flags |= Traits::kWideStore;
-  if (traits.unit == Traits::kMatrixUnit) {
-    traits.single = name.ends_with("_f32") || name.ends_with("_f64");
-    traits.passes = Passes(name, traits.single);
-  }
-  return traits;
-}
-
-void HazardChecker::Begin(const Workgroup& group) {
+void Gfx950Hazards::Begin(const Workgroup& group) {
   waves_.assign(group.waves.size(), WaveState{});
-  isa_ = group.launch->program->isa->isa;
   first_pc_ = group.launch->code->begin;
 }
 
-void HazardChecker::Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) {
+void Gfx950Hazards::Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) {
   WaveState& state = waves_[wave.index_in_group];
-  const Traits& traits = plan.hazard;
   const Write here = {state.now, (instruction.pc - first_pc_) / 4};
-  if (isa_ == Isa::kGfx950) {
-    Check(wave, instruction, plan, state);
-    Note(instruction, plan, here, &state);
-  } else if (traits.unit == Traits::kVectorUnit || traits.unit == Traits::kMatrixUnit) {
-    if (traits.unit == Traits::kMatrixUnit) CheckWmma(wave, instruction, state);
-    state.last_vector = here;
-  }
-  state.now += traits.wait_states;
+  Check(wave, instruction, plan, state);
+  Note(instruction, plan, here, &state);
+  state.now += plan.hazard.wait_states;
 }
 
-void HazardChecker::Check(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
+void Gfx950Hazards::Check(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
                           const WaveState& state) {
   for (uint32_t i = 0; i < plan.reads; ++i) {
     const Access& access = plan.read[i];
@@ -228,7 +128,7 @@ void HazardChecker::Check(Wave& wave, const Instruction& instruction, const Acce
   }
 }
 
-void HazardChecker::CheckVectorRead(Wave& wave, const Instruction& instruction,
+void Gfx950Hazards::CheckVectorRead(Wave& wave, const Instruction& instruction,
                                     const AccessPlan& plan, const Access& access,
                                     const WaveState& state) {
   const Traits& reads = plan.hazard;
@@ -255,7 +155,7 @@ void HazardChecker::CheckVectorRead(Wave& wave, const Instruction& instruction,
   }
 }
 
-void HazardChecker::CheckVectorWrite(Wave& wave, const Instruction& instruction,
+void Gfx950Hazards::CheckVectorWrite(Wave& wave, const Instruction& instruction,
                                      const AccessPlan& plan, const Access& access,
                                      const WaveState& state) {
   const Traits& writes = plan.hazard;
@@ -292,7 +192,7 @@ void HazardChecker::CheckVectorWrite(Wave& wave, const Instruction& instruction,
   }
 }
 
-void HazardChecker::CheckScalarRead(Wave& wave, const Instruction& instruction,
+void Gfx950Hazards::CheckScalarRead(Wave& wave, const Instruction& instruction,
                                     const AccessPlan& plan, const Access& access,
                                     const WaveState& state) {
   const Traits& reads = plan.hazard;
@@ -317,7 +217,7 @@ void HazardChecker::CheckScalarRead(Wave& wave, const Instruction& instruction,
   }
 }
 
-void HazardChecker::CheckOthers(Wave& wave, const Instruction& instruction,
+void Gfx950Hazards::CheckOthers(Wave& wave, const Instruction& instruction,
                                 const HazardTraits& traits, const WaveState& state) {
   const auto require = [&](const Write& write, int needed, const char* does, const char* what) {
     const uint32_t since = std::min(state.now - write.when - 1, kLongest);
@@ -339,21 +239,7 @@ void HazardChecker::CheckOthers(Wave& wave, const Instruction& instruction,
   }
 }
 
-void HazardChecker::CheckWmma(Wave& wave, const Instruction& instruction, const WaveState& state) {
-  const Write& before = state.last_vector;
-  if (before.when == 0 || TraitsAt(wave, before.slot).unit != Traits::kMatrixUnit) return;
-  const Operand& written = InstructionAt(wave, before.slot).dst;
-  const bool sparse = instruction.opcode->op_class == OpClass::kSparseMatrix;
-  for (size_t place = 0; place < (sparse ? 3u : 2u); ++place) {
-    if (!Overlaps(written, instruction.src[place])) continue;
-    Report(wave, instruction,
-           "reads " + RegisterName(instruction.src[place]) +
-               " right after the matrix instruction before wrote it: a v_nop is missing between");
-    return;
-  }
-}
-
-void HazardChecker::Note(const Instruction& instruction, const AccessPlan& plan, Write here,
+void Gfx950Hazards::Note(const Instruction& instruction, const AccessPlan& plan, Write here,
                          WaveState* state) {
   const Traits& traits = plan.hazard;
   const bool vector = traits.unit == Traits::kVectorUnit;
