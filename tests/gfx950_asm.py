@@ -101,10 +101,11 @@ def _moves(row: str, first: int, count: int, base: str) -> str:
 
 def _text(name: str, kernel: Kernel) -> str:
     outputs = kernel.outputs + 2 * kernel.masks
-    body = kernel.body + "".join(
-        f"\n  s_mov_b64 exec, -1\n  v_mov_b32_e32 v{FIRST_OUTPUT + kernel.outputs + i}, s{20 + i}"
+    masks = "".join(
+        f"  v_mov_b32_e32 v{FIRST_OUTPUT + kernel.outputs + i}, s{20 + i}\n"
         for i in range(2 * kernel.masks)
     )
+    body = kernel.body + (f"\n  s_mov_b64 exec, -1\n  s_nop 0\n{masks}" if masks else "")
     return _TEMPLATE.format(
         name=name,
         body=body,

@@ -56,6 +56,24 @@ HAZARDS = [
         "global_load_dword v3, v1, s[14:15]",
     ),
     _slots(
+        "scalar_written_by_a_vector_instruction_read_as_a_constant",
+        "v_readfirstlane_b32 s12, v2",
+        2,
+        "v_mov_b32 v3, s12",
+    ),
+    _slots(
+        "vcc_written_by_a_carry_read_as_a_constant",
+        "v_add_co_u32 v3, vcc, v0, v0",
+        2,
+        "v_mov_b32 v3, vcc_lo",
+    ),
+    _slots(
+        "register_picked_by_m0",
+        "s_mov_b32 s12, 0\ns_mov_b32 m0, s12",
+        1,
+        "s_movrels_b32 s13, s12\nv_mov_b32 v3, s13",
+    ),
+    _slots(
         "dpp_with_equal_source_and_destination",
         "v_mov_b32 v3, v0",
         2,
@@ -72,9 +90,11 @@ HAZARDS = [
         "lane_picked_by_a_vector_result",
         "v_mov_b32 v3, 7\nv_readfirstlane_b32 s12, v2",
         4,
-        "v_readlane_b32 s13, v3, s12\nv_mov_b32 v3, s13",
+        "v_readlane_b32 s13, v3, s12\ns_nop 1\nv_mov_b32 v3, s13",
     ),
-    _slots("lane_read", "v_mov_b32 v3, 7", 1, "v_readfirstlane_b32 s13, v3\nv_mov_b32 v3, s13"),
+    _slots(
+        "lane_read", "v_mov_b32 v3, 7", 1, "v_readfirstlane_b32 s13, v3\ns_nop 1\nv_mov_b32 v3, s13"
+    ),
     _slots("transcendental", "v_exp_f32 v4, v0", 1, "v_add_f32 v3, 1.0, v4"),
     _slots(
         "half_of_a_register",
@@ -82,6 +102,12 @@ HAZARDS = [
         "src0_sel:DWORD src1_sel:DWORD",
         1,
         "v_mov_b32 v3, v4",
+    ),
+    _slots(
+        "half_of_a_register_overwritten",
+        "v_mov_b32 v4, 0\nv_mov_b32 v5, 0\ns_nop 0\nv_fma_f16 v4, v5, v5, v5 op_sel:[0,0,0,1]",
+        1,
+        "v_mov_b32 v4, 0\nv_mov_b32 v3, v4",
     ),
     _slots(
         "division_step_after_vcc",
@@ -92,6 +118,12 @@ HAZARDS = [
     _slots(
         "matrix_operand",
         ROWS + "v_mov_b32 v8, 1.0",
+        2,
+        "v_mfma_f32_16x16x32_bf16 v[4:7], v[8:11], v[8:11], 0",
+    ),
+    _slots(
+        "matrix_operand_from_the_other_register_of_a_swap",
+        ROWS + "v_permlane32_swap_b32 v3, v8",
         2,
         "v_mfma_f32_16x16x32_bf16 v[4:7], v[8:11], v[8:11], 0",
     ),
@@ -130,10 +162,30 @@ HAZARDS = [
     ),
     _slots("matrix_result_of_float32", SINGLE, 10, "v_mov_b32 v3, v4"),
     _slots(
+        "small_matrix_result_as_part_of_a_sum",
+        MANY,
+        4,
+        "v_mfma_f32_4x4x4_16b_f16 v[6:9], v[10:11], v[12:13], v[6:9]",
+    ),
+    _slots(
+        "small_matrix_result_as_part_of_a_sum_of_float32",
+        MANY,
+        3,
+        "v_mfma_f32_4x4x1_16b_f32 v[6:9], v10, v11, v[6:9]",
+    ),
+    _slots(
         "small_matrix_sum",
         MANY,
         2,
         "v_mfma_f32_4x4x4_16b_f16 v[4:7], v[8:9], v[10:11], v[4:7]",
+    ),
+    _slots(
+        "wide_store_with_a_scalar_offset_overwritten",
+        ROWS + "v_lshlrev_b32 v16, 2, v2\ns_mov_b32 s12, s8\ns_and_b32 s13, s9, 0xffff\n"
+        "s_mov_b32 s14, 512\ns_mov_b32 s15, 0x27000\ns_mov_b32 s16, 0\n"
+        "buffer_store_dwordx4 v[4:7], v16, s[12:15], s16 offen",
+        1,
+        "v_mov_b32 v4, 1",
     ),
     _slots(
         "wide_store_overwritten",
@@ -167,6 +219,15 @@ def test_accumulator_is_forwarded():
 def test_sum_of_a_dot_product_is_forwarded():
     body = ROWS + "v_dot2_f32_f16 v3, v8, v9, v10\nv_dot2_f32_f16 v3, v8, v9, v3\ns_nop 3\n{mend}"
     defect = Defect("summed", body, mend="", says="")
+    assert Planted([defect]).launch(defect, mended=True).findings == []
+
+
+def test_mask_may_be_read_at_once():
+    body = "v_cmp_lt_u32 vcc, 3, v0\nv_cndmask_b32 v3, v0, v1, vcc\n"
+    body += (
+        "v_add_co_u32 v3, s[12:13], v0, v0\nv_addc_co_u32 v3, s[14:15], v0, v0, s[12:13]\n{mend}"
+    )
+    defect = Defect("mask", body, mend="", says="")
     assert Planted([defect]).launch(defect, mended=True).findings == []
 
 

@@ -54,6 +54,8 @@ class Planner {
     plan_.writes_one_lane = one_lane;
     const Access::Lanes written = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
     Write(instruction.dst, written);
+    const bool swaps = mnemonic.starts_with("v_swap") || mnemonic.find("_swap_") != mnemonic.npos;
+    if (swaps) Write(instruction.src[0], written);
     Write(instruction.sdst, written);
     if ((flags & kWritesVccImplicitly) != 0) Write(Vcc(), written);
     if (instruction.dual) Add(*instruction.dual);

@@ -40,12 +40,13 @@ struct HazardTraits {
     kTranscendental = 1u << 4,
     kShiftsResult = 1u << 5,  // SDWA and op_sel that write a part of the register
     kDot = 1u << 6,
-    kUsesM0 = 1u << 7,  // LDS-DMA, s_sendmsg
+    kUsesM0 = 1u << 7,  // LDS-DMA, s_sendmsg, s_movrel
     kDivFmas = 1u << 8,
     kWritesExecMask = 1u << 9,
     kWideStore = 1u << 10,  // of more than 8 bytes a lane
     kSetsRegister = 1u << 11,
     kGetsRegister = 1u << 12,
+    kReadsMask = 1u << 18,  // v_cndmask, v_addc, v_subb: source 2 is a bit for each lane
     // Of gfx1201.
     kTouchesScalars = 1u << 13,   // reads or writes s0.. or VCC, other than for an address
     kWaitsForScalars = 1u << 14,  // SMEM, buffer instructions

@@ -40,7 +40,7 @@ int MatrixToMatrix(const Wave& wave, uint32_t slot, const Instruction& reader, c
     return writer.passes == 2 ? 2 : 0;
   }
   if (writer.single) return reads.single ? writer.passes : 0;
-  return writer.passes + 1 + (writer.passes != 2 ? 1 : 0);
+  return writer.passes + (reads.single && writer.passes == 2 ? 1 : 2);
 }
 
 int VectorToMatrix(const Traits& writer) { return writer.Is(Traits::kDot) ? 0 : 2; }
@@ -72,6 +72,12 @@ int AfterVector(const Instruction& written, const Traits& writer, const Instruct
 int AfterSumRead(const Traits& reader) {
   if (reader.single) return 0;
   return reader.passes == 2 ? 1 : reader.passes - 1;
+}
+
+// What a vector instruction has to wait that overwrites the data of a wide store. A buffer store
+// that has a scalar offset is slower to issue.
+int AfterWideStore(const Instruction& store) {
+  return store.mem.soffset.kind == OperandKind::kSgpr ? 1 : 2;
 }
 
 // Where the wave stands, counted from a write.
@@ -170,6 +176,10 @@ void Gfx950Hazards::CheckVectorWrite(Wave& wave, const Instruction& instruction,
       if (writer.Is(Traits::kDot) && InstructionAt(wave, write.slot).opcode != instruction.opcode) {
         needed = 3;
       }
+      // What keeps part of the register reads it; the rest for its check sum.
+      if (writer.Is(Traits::kShiftsResult) && writes.unit == Traits::kVectorUnit) {
+        needed = std::max(needed, 1);
+      }
       if (static_cast<int>(since) < needed) {
         Require(wave, instruction, "overwrites " + Name(access, index), since, needed, write.slot,
                 " wrote it");
@@ -180,9 +190,12 @@ void Gfx950Hazards::CheckVectorWrite(Wave& wave, const Instruction& instruction,
     const uint32_t since_read = state.now - read.when - 1;
     if (since_read < kLongest) {
       const Traits& reader = TraitsAt(wave, read.slot);
-      const int needed = reader.unit == Traits::kMatrixUnit   ? AfterSumRead(reader)
-                         : writes.unit == Traits::kVectorUnit ? 2
-                                                              : 0;
+      int needed = 0;
+      if (reader.unit == Traits::kMatrixUnit) {
+        needed = AfterSumRead(reader);
+      } else if (writes.unit == Traits::kVectorUnit) {
+        needed = AfterWideStore(InstructionAt(wave, read.slot));
+      }
       if (static_cast<int>(since_read) < needed) {
         Require(wave, instruction, "overwrites " + Name(access, index), since_read, needed,
                 read.slot, " began to read it");
@@ -201,10 +214,11 @@ void Gfx950Hazards::CheckScalarRead(Wave& wave, const Instruction& instruction,
     needed = 5;
   } else if (reads.unit == Traits::kVectorUnit) {
     const bool lane = reads.Is(Traits::kPicksLane) && access.place == 1;
-    const bool mask = reads.Is(Traits::kDivFmas) && access.place == kOtherPlace;
-    // Other uses would take 2 by LLVM's rules; hand-written kernels that are right on the chip
-    // leave 1, so those are no defect.
-    needed = lane || mask ? 4 : 0;
+    const bool mask =
+        access.place == kOtherPlace || (reads.Is(Traits::kReadsMask) && access.place == 2);
+    // As a mask LLVM gives 2, too; hand-written kernels that are right on the chip leave 0.
+    needed = mask ? 0 : 2;
+    if (lane || (mask && reads.Is(Traits::kDivFmas))) needed = 4;
   }
   if (needed == 0) return;
   for (uint32_t index = access.first; index < access.first + uint32_t{access.count}; ++index) {

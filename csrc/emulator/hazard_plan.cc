@@ -56,20 +56,18 @@ uint32_t VectorFlags(const Instruction& instruction) {
   if (name.starts_with("v_permlane")) flags |= Traits::kSwapsLanes;
   if (name.starts_with("v_dot")) flags |= Traits::kDot;
   if (name.starts_with("v_div_fmas")) flags |= Traits::kDivFmas;
+  if (name.starts_with("v_cndmask") || name.starts_with("v_addc") || name.starts_with("v_subb")) {
+    flags |= Traits::kReadsMask;
+  }
   if (opcode.op_class == OpClass::kTrans) flags |= Traits::kTranscendental;
   if ((opcode.flags & kWritesExec) != 0) flags |= Traits::kWritesExecMask;
   if (ShiftsResult(instruction)) flags |= Traits::kShiftsResult;
   return flags;
 }
 
-// The data of a wide store goes on being read; a buffer store that has a scalar offset is slower to
-// issue and is safe.
+// The data of a wide store goes on being read.
 bool IsWideStore(const Instruction& instruction) {
-  if (instruction.opcode->op_class != OpClass::kVmemStore || instruction.src[1].dwords <= 2) {
-    return false;
-  }
-  return instruction.opcode->encoding != kMubuf ||
-         instruction.mem.soffset.kind != OperandKind::kSgpr;
+  return instruction.opcode->op_class == OpClass::kVmemStore && instruction.src[1].dwords > 2;
 }
 
 void PlanGfx950(const Instruction& instruction, Traits* traits) {
@@ -83,7 +81,7 @@ void PlanGfx950(const Instruction& instruction, Traits* traits) {
   // Buffer loads to LDS are not in the documents' list, and kernels that are right on the chip do
   // without.
   const bool dma = opcode.op_class == OpClass::kLdsDma && opcode.encoding != kMubuf;
-  if (dma || name == "s_sendmsg") traits->flags |= Traits::kUsesM0;
+  if (dma || name == "s_sendmsg" || name.starts_with("s_movrel")) traits->flags |= Traits::kUsesM0;
   if (traits->unit == Traits::kVectorUnit) traits->flags |= VectorFlags(instruction);
   if (IsWideStore(instruction)) traits->flags |= Traits::kWideStore;
   if (traits->unit == Traits::kMatrixUnit) {
