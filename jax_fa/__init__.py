@@ -8,7 +8,7 @@ on any CPU.
 
 from importlib.metadata import version as _version
 
-from jax_fa import _registry, emulator, nn, reference
+from jax_fa import _exported, _registry, _sharding, emulator, nn, reference
 from jax_fa._page_cache import append_to_pages
 from jax_fa._segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
 from jax_fa.attention import flash_attention
@@ -19,6 +19,7 @@ from jax_fa.varlen import flash_attention_varlen
 __version__ = _version("jax_fa")
 
 _registry.register()
+_exported.register(_sharding.partition_exported)
 
 __all__ = [
     "append_to_pages",

@@ -37,13 +37,17 @@ def forward(spec: AttentionSpec, *operands: jax.Array | None) -> Pair:
 
 @functools.cache
 def _forward_op(spec: AttentionSpec) -> Any:
+    return batched(_forward_call(spec), _join, heads_axis=-2)
+
+
+@_sharding.divides("dense_forward")
+def _forward_call(spec: AttentionSpec) -> _sharding.Call:
     def call(query, key, value, *rest):
         choice = _select.choose(spec.implementation, query, key, value)
         kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
         return by_platform(choice, kernel, xla, query, key, value, *rest)
 
-    call = _sharding.divided(call, _rule)
-    return batched(call, _join, heads_axis=-2)
+    return _sharding.Call(call, _rule)
 
 
 def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rule:
@@ -64,6 +68,7 @@ def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rul
         results=operands[:gradients] or results,
         free=(*batch, "k"),
         group=query.shape[-2] // max(key.shape[-2], 1),
+        gradients=bool(gradients),
     )
 
 
@@ -138,6 +143,11 @@ def backward(
 
 @functools.cache
 def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
+    return batched(_backward_call(spec, with_d_keys), _join)
+
+
+@_sharding.divides("dense_backward")
+def _backward_call(spec: AttentionSpec, with_d_keys: bool) -> _sharding.Call:
     def call(query, key, value, *rest):
         *integers, out, lse, d_out, d_lse = rest
         _, *results = vary_together(query, out, lse, d_out, d_lse)
@@ -151,8 +161,7 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
             g.reshape(x.shape) for g, x in zip(gradients, (query, key, value), strict=False)
         )
 
-    call = _sharding.divided(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
-    return batched(call, _join)
+    return _sharding.Call(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
 
 
 def _problem(*operands: Any) -> tuple[jax.Array, FlatKeys, _rows.Work]:

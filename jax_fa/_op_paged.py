@@ -35,18 +35,23 @@ def forward(spec: AttentionSpec, *operands: jax.Array | None) -> Pair:
 
 @functools.cache
 def _forward_op(spec: AttentionSpec) -> Any:
+    heads_axis = -3 if spec.heads_first else -2
+    return batched(_forward_call(spec), _join, heads_axis)
+
+
+@_sharding.divides("paged_forward")
+def _forward_call(spec: AttentionSpec) -> _sharding.Call:
     def call(*operands):
         choice = _select.choose(spec.implementation, *operands[:3], paged=True)
         kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
         return by_platform(choice, kernel, xla, *operands)
 
-    call = _sharding.divided(call, functools.partial(_rule, spec.heads_first))
-    return batched(call, _join, heads_axis=-3 if spec.heads_first else -2)
+    return _sharding.Call(call, functools.partial(_rule, spec.heads_first, 0))
 
 
-def _rule(heads_first: bool, *operands: Any) -> _sharding.Rule:
-    """By sequences, unless they are packed, and by key heads."""
-    query, k_pages, _, _, _, query_lengths, cu_seqlens_q = operands
+def _rule(heads_first: bool, gradients: int, *operands: Any) -> _sharding.Rule:
+    """By sequences, unless they are packed, and by key heads; to so many gradients, if backward."""
+    query, k_pages, _, _, _, query_lengths, cu_seqlens_q, *_ = operands
     pages = "p k s" if heads_first else "p s k"
     heads = k_pages.shape[1 if heads_first else 2]
     if cu_seqlens_q is None:
@@ -58,11 +63,13 @@ def _rule(heads_first: bool, *operands: Any) -> _sharding.Rule:
         for i, name in ((1, "k_pages"), (2, "v_pages")):
             _sharding.refuse_divided(name, arrays[i], shardings[i], heads_first)
 
+    operands, results = (f"{rows} h", f"{pages} h", f"{pages} v"), (f"{rows} v", rows)
     return _sharding.Rule(
-        operands=(f"{rows} h", f"{pages} h", f"{pages} v", *integers),
-        results=(f"{rows} v", rows),
+        operands=(*operands, *integers, *(2 * results if gradients else ())),
+        results=operands[:gradients] or results,
         free=("b", "k") if cu_seqlens_q is None else ("k",),
         group=query.shape[-2] // max(heads, 1),
+        gradients=bool(gradients),
         refuse=refuse,
     )
 
@@ -102,6 +109,12 @@ def backward(
 
 @functools.cache
 def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
+    join = functools.partial(_join, per_pool=with_d_keys)
+    return batched(_backward_call(spec, with_d_keys), join)
+
+
+@_sharding.divides("paged_backward")
+def _backward_call(spec: AttentionSpec, with_d_keys: bool) -> _sharding.Call:
     def call(*operands):
         *operands, out, lse, d_out, d_lse = operands
         query = operands[0]
@@ -113,9 +126,8 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
         )
         return d_query.reshape(query.shape), *(d_keys or ())
 
-    results = (0, 1, 2) if with_d_keys else (0,)  # like these operands
-    call = _sharding.in_auto_mode(call, results)
-    return batched(call, functools.partial(_join, per_pool=with_d_keys))
+    rule_of = functools.partial(_rule, spec.heads_first, 3 if with_d_keys else 1)
+    return _sharding.Call(call, rule_of)
 
 
 def _problem(spec: AttentionSpec, *operands: Any) -> tuple[jax.Array, PagedKeys, _rows.Work]:

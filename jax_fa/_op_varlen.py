@@ -34,6 +34,11 @@ def forward(spec: AttentionSpec, *operands: jax.Array) -> Pair:
 
 @functools.cache
 def _forward_op(spec: AttentionSpec) -> Any:
+    return batched(_forward_call(spec), _join, heads_axis=-2)
+
+
+@_sharding.divides("varlen_forward")
+def _forward_call(spec: AttentionSpec) -> _sharding.Call:
     def call(query, key, value, cu_seqlens_q, cu_seqlens_k):
         choice = _select.choose(spec.implementation, query, key, value)
         operands = query, key, value, cu_seqlens_q, cu_seqlens_k
@@ -41,8 +46,7 @@ def _forward_op(spec: AttentionSpec) -> Any:
             choice, functools.partial(kernel, spec), functools.partial(_xla, spec), *operands
         )
 
-    call = _sharding.divided(call, _rule)
-    return batched(call, _join, heads_axis=-2)
+    return _sharding.Call(call, _rule)
 
 
 def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rule:
@@ -54,6 +58,7 @@ def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rul
         results=operands[:gradients] or results,
         free=("k",),
         group=query.shape[-2] // max(key.shape[-2], 1),
+        gradients=bool(gradients),
     )
 
 
@@ -87,6 +92,11 @@ def backward(spec: AttentionSpec, with_d_keys: bool, *operands: jax.Array) -> tu
 
 @functools.cache
 def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
+    return batched(_backward_call(spec, with_d_keys), _join)
+
+
+@_sharding.divides("varlen_backward")
+def _backward_call(spec: AttentionSpec, with_d_keys: bool) -> _sharding.Call:
     def call(query, key, value, cu_seqlens_q, cu_seqlens_k, *results):
         _, *results = vary_together(query, *results)
         d_query, d_keys, _ = _blockwise.backward(
@@ -97,8 +107,7 @@ def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
         )
         return d_query, *(d_keys or ())
 
-    call = _sharding.divided(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
-    return batched(call, _join)
+    return _sharding.Call(call, functools.partial(_rule, gradients=3 if with_d_keys else 1))
 
 
 def _problem(spec: AttentionSpec, *operands: Any) -> tuple[jax.Array, FlatKeys, _rows.Work]:

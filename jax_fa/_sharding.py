@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+from jax import lax
 from jax.core import Tracer
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
+
+from jax_fa import _exported
 
 QUERY_HEADS = "K"
 _REFUSAL = (
@@ -35,65 +38,87 @@ class Rule(NamedTuple):
     results: tuple[str, ...]
     free: tuple[str, ...]  # dimensions that may be divided
     group: int  # query heads of a key head
+    gradients: bool = False  # result i is that of operand i; it sums over free dimensions it lacks
     refuse: Callable[[Sequence[Any], Sequence[Any]], None] | None = None  # arrays, shardings
 
+    def without_sums(self) -> Rule:
+        """This, dividing no dimension over which a result would be a sum."""
+        shared = set.intersection(*(set(x.replace(QUERY_HEADS, "k").split()) for x in self.results))
+        return self._replace(free=tuple(x for x in self.free if x in shared))
 
-def divided(call: Any, rule_of: Callable[..., Rule]) -> Any:
-    """`call`, partitioned by the rule that `rule_of` gives for its operands.
 
-    rule_of: function of the operands that are not None; those that are stay so.
+class Call(NamedTuple):
+    """An operation of arrays or None, and the rule by which it divides, a function of these."""
+
+    function: Callable[..., Any]
+    rule_of: Callable[..., Rule]
+
+
+_MAKERS: dict[str, Callable[..., Call]] = {}
+
+
+def divides(name: str) -> Callable[[Callable[..., Call]], Callable[..., Any]]:
+    """Decorates a function of a spec and flags that makes a Call: it makes a partitioned function.
+
+    name: of the operation, in exported programs.
     """
 
+    def decorate(make: Callable[..., Call]) -> Callable[..., Any]:
+        _MAKERS[name] = make
+        return lambda *static: _partitioned(make(*static), _exported.Options(name, static))
+
+    return decorate
+
+
+def _partitioned(call: Call, options: _exported.Options) -> Any:
     def partitioned(*operands):
         mesh = jax.sharding.get_abstract_mesh()
-        present = [i for i, x in enumerate(operands) if x is not None]
-        arrays = [operands[i] for i in present]
+        given = tuple(x is not None for x in operands)
+        arrays = [x for x in operands if x is not None]
         # Inside of shard_map the operands are a device's own. A rule has no name for no dimension.
         if mesh.manual_axes or any(x.ndim == 0 for x in arrays):
-            return call(*operands)
-
-        def restored(*arrays):
-            filled = dict(zip(present, arrays, strict=True))
-            return call(*(filled.get(i) for i in range(len(operands))))
-
-        rule = rule_of(*operands)
-        function = _with_rule(restored, rule)
+            return call.function(*operands)
+        function, rule = _of_arrays(call.function, given), call.rule_of(*operands)
+        if mesh.explicit_axes and not mesh.auto_axes:
+            return _explicit(function, rule, mesh, arrays)
         if mesh.explicit_axes:
-            shardings = [jax.typeof(x).sharding for x in arrays]
-            _, results = _specs(rule, mesh, arrays, shardings)
-            return jax.sharding.auto_axes(function, out_sharding=results)(*arrays)
-        return function(*arrays)
+            rule = rule.without_sums()
+        exportable = _exported.exportable(_with_rule(function, rule), options._replace(given=given))
+        if mesh.explicit_axes:
+            results = _result_specs(rule, mesh, arrays)
+            return jax.sharding.auto_axes(exportable, out_sharding=results)(*arrays)
+        return exportable(*arrays)
 
     return partitioned
 
 
-def in_auto_mode(call: Any, like: Sequence[int]) -> Any:
-    """`call` of operands whose mesh axes may be Explicit, with the compiler's own partitioning.
+def _explicit(function: Any, rule: Rule, mesh: Any, arrays: Sequence[Any]) -> Any:
+    """`function` on a mesh whose axes are all Explicit: how the arrays divide is known here."""
+    operands, results, sums = _specs(rule, mesh, arrays, [jax.typeof(x).sharding for x in arrays])
+    local = jax.shard_map(_summed(function, sums), mesh=mesh, in_specs=operands, out_specs=results)
+    found = local(*map(jax.sharding.reshard, arrays, operands))
+    return tuple(map(jax.sharding.reshard, found, _result_specs(rule, mesh, arrays)))
 
-    like: for each result the number of the operand whose sharding it has.
-    """
 
-    def automatic(*operands):
-        mesh = jax.sharding.get_abstract_mesh()
-        if mesh.manual_axes or not mesh.explicit_axes:
-            return call(*operands)
-        specs = tuple(jax.typeof(operands[i]).sharding.spec for i in like)
-        return jax.sharding.auto_axes(call, out_sharding=specs)(*operands)
+def _result_specs(rule: Rule, mesh: Any, arrays: Sequence[Any]) -> tuple[PartitionSpec, ...]:
+    """Of results over Explicit axes; a gradient has the sharding of its operand."""
+    shardings = [jax.typeof(x).sharding for x in arrays]
+    if rule.gradients:
+        return tuple(x.spec for x in shardings[: len(rule.results)])
+    return _specs(rule, mesh, arrays, shardings)[1]
 
-    return automatic
+
+def _of_arrays(function: Any, given: Sequence[bool]) -> Any:
+    """`function` of those operands alone that are given; the others are None."""
+
+    def restored(*arrays):
+        rest = iter(arrays)
+        return function(*(next(rest) if x else None for x in given))
+
+    return restored
 
 
 def _with_rule(call: Any, rule: Rule) -> Any:
-    def partition(mesh, arguments, results):
-        del results
-        shardings = [x.sharding for x in arguments]
-        if rule.refuse is not None:
-            rule.refuse(arguments, shardings)
-        # Dimensions that must be whole may come in divided, and operands may disagree.
-        specs = _specs(rule, mesh, arguments, shardings)
-        operands, results = (tuple(NamedSharding(mesh, x) for x in side) for side in specs)
-        return mesh, _without_mesh(call), results, operands
-
     grouped = rule.group > 1
     heads = "(k g)" if grouped else "k"
     sides = (", ".join(side).replace(QUERY_HEADS, heads) for side in (rule.operands, rule.results))
@@ -104,12 +129,46 @@ def _with_rule(call: Any, rule: Rule) -> Any:
     call = jax.jit(call)
     function = custom_partitioning(call)
     function.def_partition(
-        partition,
+        _partition(call, rule),
         sharding_rule=" -> ".join(sides),
         need_replication_factors=tuple(dict.fromkeys(whole)),
         **sizes,
     )
     return function
+
+
+def _partition(call: Any, rule: Rule) -> Any:
+    """What custom_partitioning calls when it partitions `call`, and an exported program."""
+
+    def partition(mesh, arguments, results):
+        del results
+        shardings = [x.sharding for x in arguments]
+        if rule.refuse is not None:
+            rule.refuse(arguments, shardings)
+        # Dimensions that must be whole may come in divided, and operands may disagree.
+        *specs, sums = _specs(rule, mesh, arguments, shardings)
+        operands, results = (tuple(NamedSharding(mesh, x) for x in side) for side in specs)
+        return mesh, _summed(_without_mesh(call), sums), results, operands
+
+    return partition
+
+
+def partition_exported(options: _exported.Options, mesh: Any, arguments: Any, results: Any) -> Any:
+    """Likewise, of the operation that `options` name."""
+    call = _MAKERS[options.name](*options.static)
+    operands = _of_arrays(lambda *x: x, options.given)(*arguments)
+    function = _of_arrays(call.function, options.given)
+    return _partition(jax.jit(function), call.rule_of(*operands))(mesh, arguments, results)
+
+
+def _summed(call: Any, sums: Sequence[tuple[str, ...]]) -> Any:
+    """`call`, each of its results summed over these mesh axes."""
+
+    def local(*arrays):
+        found = call(*arrays)
+        return tuple(lax.psum(x, axes) if axes else x for x, axes in zip(found, sums, strict=True))
+
+    return local
 
 
 def _without_mesh(call: Any) -> Any:
@@ -124,8 +183,12 @@ def _without_mesh(call: Any) -> Any:
 
 def _specs(
     rule: Rule, mesh: Any, arrays: Sequence[Any], shardings: Sequence[Any]
-) -> tuple[tuple[PartitionSpec, ...], tuple[PartitionSpec, ...]]:
-    """(of the operands, of the results): what the rule makes of the operands' shardings."""
+) -> tuple[tuple[PartitionSpec, ...], tuple[PartitionSpec, ...], tuple[tuple[str, ...], ...]]:
+    """What the rule makes of the operands' shardings.
+
+    Returns:
+      specs of the operands, of the results, and for each result the axes over which to sum it.
+    """
     candidates: dict[str, list[tuple[str, ...]]] = {name: [] for name in rule.free}
     sizes: dict[str, int] = {}
     for array, sharding, dims in zip(arrays, shardings, rule.operands, strict=True):
@@ -142,7 +205,12 @@ def _specs(
     def spec(dims: str) -> PartitionSpec:
         return PartitionSpec(*(chosen.get(name) or None for name in dims.split()))
 
-    return tuple(map(spec, rule.operands)), tuple(map(spec, rule.results))
+    def missing(dims: str) -> tuple[str, ...]:
+        present = {"k" if name == QUERY_HEADS else name for name in dims.split()}
+        return tuple(x for name in rule.free if name not in present for x in chosen[name])
+
+    sums = map(missing, rule.results)
+    return tuple(map(spec, rule.operands)), tuple(map(spec, rule.results)), tuple(sums)
 
 
 def _widest(

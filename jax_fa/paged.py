@@ -110,7 +110,8 @@ def paged_attention(
     gradients of a pool are as large as it is in float32, and are computed only if asked for.
 
     Under jit with sharded operands, sequences and key heads divide over the devices without
-    communication; a pool sharded over its pages is refused.
+    communication, except that a pool's gradient is summed over the devices that divide sequences;
+    a pool sharded over its pages is refused.
 
     Source: Kwon et al., PagedAttention (2023), arXiv:2309.06180.
     """

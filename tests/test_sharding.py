@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from typing import Any
 
 import jax
@@ -13,8 +12,9 @@ import numpy as np
 import pytest
 from cases import KERNEL_TARGETS, Case
 from jax import export
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from meshes import assert_same, collectives, mesh_of, place, scalar_of
 from packs import PAGED_RUNS, Cache, Pack
 
 from jax_fa import flash_attention, flash_attention_varlen, paged_attention
@@ -29,25 +29,6 @@ PLACED = ROWS, PAGES, PAGES, P("b"), P("b")
 
 def operands(cache=CACHE, dtype="float32"):
     return [jnp.nan_to_num(x) if x.dtype == dtype else x for x in cache.operands(dtype)]
-
-
-def mesh_of(kind: AxisType):
-    return jax.make_mesh((2, 2), ("b", "h"), axis_types=(kind,) * 2)
-
-
-def place(arrays, mesh, specs):
-    return [jax.device_put(x, NamedSharding(mesh, s)) for x, s in zip(arrays, specs, strict=True)]
-
-
-def collectives(f, *arrays):
-    """Of the compiled program."""
-    text = f.lower(*arrays).compile().as_text()
-    return re.findall(r" (all-[\w-]+|collective-[\w-]+|reduce-scatter)\(", text)
-
-
-def assert_same(actual, expected):
-    for a, b in zip(actual, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -144,12 +125,7 @@ def test_each_device_may_have_a_pool_of_its_own():
     assert collectives(f, *placed) == []
 
 
-def scalar(*arrays):
-    out, lse = attend(*arrays)
-    return jnp.sum(jnp.sin(out)) + jnp.sum(lse)
-
-
-gradients = jax.jit(jax.grad(scalar, argnums=(0, 1, 2)))
+gradients = jax.jit(jax.grad(scalar_of(attend), argnums=(0, 1, 2)))
 
 
 def test_axes_of_type_explicit():
@@ -167,9 +143,80 @@ def test_axes_of_type_explicit():
     assert_same(found, gradients(*made))
 
 
-def test_gradients_of_divided_operands():
-    made = operands()
-    assert_same(gradients(*place(made, mesh_of(AxisType.Auto), PLACED)), gradients(*made))
+@pytest.mark.parametrize(
+    ("specs", "traffic"),
+    [
+        ((P(None, None, "h"), PAGES, PAGES, P(), P()), set()),
+        (PLACED, {"all-reduce"}),  # of the pools' gradients: every sequence adds to them
+        ((P("b"), P(), P(), P(), P()), {"all-reduce"}),
+        ((P(("b", "h")), P(), P(), P(("b", "h")), P()), {"all-reduce"}),
+    ],
+    ids=str,
+)
+def test_gradients_divide(specs, traffic):
+    check_gradients(CACHE, specs, traffic)
+
+
+def test_gradients_of_packed_queries_divide_by_heads():
+    cache = dataclasses.replace(CACHE, packed=True)
+    check_gradients(cache, (P(None, "h"), PAGES, PAGES, P(), P()), set())
+
+
+def check_gradients(cache, specs, traffic):
+    made = operands(cache)
+    f = jax.grad(scalar_of(functools.partial(attend, **cache.keywords())), argnums=(0, 1, 2))
+    placed = place(made, mesh_of(AxisType.Auto), specs)
+    found = jax.jit(f)(*placed)
+    assert_same(found, f(*made))
+    assert set(collectives(jax.jit(f), *placed)) == traffic
+    for gradient, spec in zip(found, specs, strict=False):
+        assert tuple(gradient.sharding.spec)[: len(spec)] == tuple(spec)
+
+
+def test_the_query_gradient_alone_divides_without_traffic():
+    f = jax.jit(jax.grad(scalar_of(attend)))
+    placed = place(operands(), mesh_of(AxisType.Auto), PLACED)
+    assert_same([f(*placed)], [f(*operands())])
+    assert collectives(f, *placed) == []
+
+
+DISAGREEING = [
+    (ROWS, P(), P()),
+    (P(), P(), PAGES),
+    (P(None, None, None, "b"), P(None, None, "b"), P(None, None, None, "h")),
+]
+
+
+@pytest.mark.parametrize("specs", DISAGREEING, ids=str)
+@pytest.mark.parametrize("dense", [False, True], ids=["paged", "dense"])
+def test_gradients_have_their_operands_shardings(dense, specs):
+    """As the types of Explicit axes demand."""
+    if dense:
+        case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+        f, made = flash_attention, case.operands("float32")
+    else:
+        f, made = paged_attention, operands()
+    f = jax.grad(scalar_of(functools.partial(f, return_lse=True)), argnums=(0, 1, 2))
+    mesh = mesh_of(AxisType.Explicit)
+    with jax.set_mesh(mesh):
+        placed = place(made, mesh, [*specs, *[P()] * (len(made) - 3)])
+        found = jax.jit(f)(*placed)
+        for gradient, operand in zip(found, placed, strict=False):
+            assert jax.typeof(gradient).sharding == jax.typeof(operand).sharding
+    assert_same(found, jax.jit(f)(*made))
+
+
+def test_some_axes_explicit_and_others_not():
+    mesh = jax.make_mesh((2, 2), ("b", "h"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    made, specs = operands(), (P("b"), P(), P(), P("b"), P("b"))
+    f = jax.jit(attend)
+    with jax.set_mesh(mesh):
+        placed = place(made, mesh, specs)
+        found, divided = gradients(*placed), f(*placed)
+        assert collectives(f, *placed) == []
+        assert jax.typeof(divided[0]).sharding.spec == P("b", None, None, None)
+    assert_same(divided, f(*made))
+    assert_same(found, gradients(*made))
 
 
 def test_inside_of_shard_map_over_some_axes():
@@ -211,14 +258,6 @@ def test_export_for_two_platforms_and_call():
 
 
 # --- Dense and packed attention -------------------------------------------------------------------
-
-
-def scalar_of(attend):
-    def total(*arrays):
-        out, lse = attend(*arrays)
-        return jnp.sum(jnp.sin(out)) + jnp.sum(jnp.where(lse > -1e30, lse, 0))
-
-    return total
 
 
 def check_divided(attend, arrays, specs, kind=AxisType.Auto):

@@ -1,0 +1,39 @@
+"""A mesh of four devices, arrays on it, and what the compiled program sends over it."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+
+
+def mesh_of(kind: AxisType):
+    return jax.make_mesh((2, 2), ("b", "h"), axis_types=(kind,) * 2)
+
+
+def place(arrays, mesh, specs):
+    return [jax.device_put(x, NamedSharding(mesh, s)) for x, s in zip(arrays, specs, strict=True)]
+
+
+def collectives(f, *arrays):
+    """Of the compiled program."""
+    text = f.lower(*arrays).compile().as_text()
+    return re.findall(r" (all-[\w-]+|collective-[\w-]+|reduce-scatter)\(", text)
+
+
+def assert_same(actual, expected):
+    for a, b in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def scalar_of(attend):
+    """A function of out and lse of which both have gradients."""
+
+    def total(*arrays):
+        out, lse = attend(*arrays)
+        return jnp.sum(jnp.sin(out)) + jnp.sum(jnp.where(lse > -1e30, lse, 0))
+
+    return total
