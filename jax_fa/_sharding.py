@@ -82,6 +82,7 @@ def _partitioned(call: Call, options: _exported.Options) -> Any:
         if mesh.explicit_axes and not mesh.auto_axes:
             return _explicit(function, rule, mesh, arrays)
         if mesh.explicit_axes:
+            # JAX 0.12 annotates a sum's own function with the mesh, and XLA does not compile it.
             rule = rule.without_sums()
         exportable = _exported.exportable(_with_rule(function, rule), options._replace(given=given))
         if mesh.explicit_axes:
