@@ -56,7 +56,12 @@ def assemble(target: str, body: str, *args: Any, **options: Any) -> bytes:
     return assemble_kernels(target, {"kernel": body}, *args, **options)
 
 
-def assemble_kernels(
+def assemble_kernels(target: str, bodies: Mapping[str, str], *args: Any, **options: Any) -> bytes:
+    """One code object of several kernels; the rest as ``kernels_source``."""
+    return assemble_source(target, kernels_source(target, bodies, *args, **options))
+
+
+def kernels_source(
     target: str,
     bodies: Mapping[str, str],
     args: tuple[str, ...] = ("pointer",),
@@ -66,8 +71,8 @@ def assemble_kernels(
     extra: str = "",
     hidden: tuple[tuple[str, int], ...] = (),
     version: int = 5,
-) -> bytes:
-    """One code object of several kernels by name, which differ in their bodies only.
+) -> str:
+    """The assembly file of several kernels by name, which differ in their bodies only.
 
     ``args`` are "pointer", "i32" or "f32", each aligned to its size; ``hidden`` are (kind, bytes).
     ``version`` is that of the code object. Labels begin with ".L" and belong to their kernel.
@@ -93,18 +98,21 @@ def assemble_kernels(
         source += _KERNEL.format(name=name, body=body.replace(".L", f".L{name}_"), **fields)
     source += ".amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:"
     source += "".join(_METADATA.format(name=name, **fields) for name in bodies)
-    return assemble_source(target, source + ".end_amdgpu_metadata\n")
+    return source + ".end_amdgpu_metadata\n"
 
 
 @functools.cache
-def assemble_source(target: str, source: str) -> bytes:
-    """The code object of a whole assembly file."""
+def assemble_source(target: str, *sources: str) -> bytes:
+    """The code object of whole assembly files, linked together."""
     zig = [sys.executable, "-m", "ziglang"]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "kernel.s").write_text(source)
         flags = ["-target", "amdgcn-amd-amdhsa", f"-mcpu={target}"]
-        _run([*zig, "clang", *flags, "-c", "kernel.s", "-o", "kernel.o"], folder)
-        _run([*zig, "ld.lld", "-shared", "kernel.o", "-o", "kernel.co"], folder)
+        objects = [f"kernel{place}.o" for place in range(len(sources))]
+        for name, source in zip(objects, sources, strict=True):
+            text = Path(folder) / "kernel.s"
+            text.write_text(source)
+            _run([*zig, "clang", *flags, "-c", text.name, "-o", name], folder)
+        _run([*zig, "ld.lld", "-shared", *objects, "-o", "kernel.co"], folder)
         return (Path(folder) / "kernel.co").read_bytes()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from assemble import assemble
+from assemble import assemble, assemble_source, kernels_source
 
 from jax_fa import _native, emulator
 
@@ -64,6 +64,36 @@ def test_what_is_wrong_is_said(elf):
             emulator.CodeObject(damaged)
     with pytest.raises(emulator.EmulatorError):
         emulator.CodeObject(b"")
+
+
+def _only_metadata(source: str) -> str:
+    """What an assembly file says of its kernels, without them."""
+    return "\n".join(source.split("\n")[:2]) + "\n" + source[source.index(".amdgpu_metadata") :]
+
+
+def test_kernels_of_objects_linked_together():
+    """Each object brings a metadata note of its own."""
+    stores = {
+        name: BODY.replace("v1, v0, s", f"v1, v{place}, s") for place, name in enumerate("ab")
+    }
+    sources = [
+        kernels_source("gfx950", {name: body}, vgprs=32 * (1 + place))
+        for place, (name, body) in enumerate(stores.items())
+    ]
+    code = emulator.CodeObject(assemble_source("gfx950", *sources))
+    assert {name: kernel.vgprs for name, kernel in code.kernels.items()} == {"a": 32, "b": 64}
+    for place, name in enumerate("ab"):
+        out = np.zeros(64, np.int32)
+        code.launch(name, 1, 64, args=[out])
+        np.testing.assert_array_equal(out, np.arange(64) * (4 if place else 1))
+
+
+def test_kernel_described_twice():
+    source, other = (kernels_source("gfx950", {"k": BODY}, vgprs=vgprs) for vgprs in (32, 40))
+    code = emulator.CodeObject(assemble_source("gfx950", source, _only_metadata(source)))
+    assert list(code.kernels) == ["k"]
+    with pytest.raises(emulator.EmulatorError, match="describes kernel 'k' twice, and differently"):
+        emulator.CodeObject(assemble_source("gfx950", source, _only_metadata(other)))
 
 
 def _damaged(image: bytes, rng: np.random.Generator) -> bytes:

@@ -21,6 +21,14 @@ bool IsMemory(OpClass op_class) {
   }
 }
 
+// Sums and moves of 64 bits. A compiler gives them addends whose upper half is anything when it
+// wants the lower half of the result alone.
+bool HighToHigh(std::string_view mnemonic, size_t place) {
+  const bool product = mnemonic.starts_with("v_mad_") && mnemonic.find("64_") != mnemonic.npos;
+  if (product) return place == 2;
+  return mnemonic == "v_lshl_add_u64" || mnemonic == "v_mov_b64" || mnemonic == "s_mov_b64";
+}
+
 class Planner {
  public:
   explicit Planner(uint32_t wave_size) : mask_dwords_(wave_size == 64 ? 2 : 1) {}
@@ -37,8 +45,13 @@ class Planner {
 
     for (size_t place = 0; place < instruction.src.size(); ++place) {
       const bool moved = place == 0 && (instruction.mod.dpp != 0);
-      Read(Selected(instruction, place), moved ? Access::kUnknown : lanes,
-           static_cast<uint8_t>(place));
+      const Operand operand = Selected(instruction, place);
+      Read(operand, moved ? Access::kUnknown : lanes, static_cast<uint8_t>(place));
+      if (operand.dwords == 2 && plan_.reads != 0 && HighToHigh(mnemonic, place)) {
+        Access& read = plan_.read[plan_.reads - 1u];
+        read.high_to_high = read.place == place;
+        plan_.high_to_high = plan_.high_to_high || read.high_to_high;
+      }
     }
     Read(instruction.mem.soffset, lanes);
     const bool one_lane = mnemonic.starts_with("v_writelane");

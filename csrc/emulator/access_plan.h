@@ -18,6 +18,7 @@ struct Access {
   uint8_t count = 0;
   uint8_t place = 0;  // which source; kOtherPlace: what is read beside the sources
   uint16_t first = 0;
+  bool high_to_high = false;  // on its second register only that of the result depends, and a carry
 };
 inline constexpr uint8_t kOtherPlace = 3;
 // s0.. or VCC.
@@ -62,6 +63,7 @@ struct AccessPlan {
   bool reads_scc = false, writes_scc = false;
   bool arrives_later = false;    // memory: the destination is written by a result under way
   bool writes_one_lane = false;  // v_writelane: the lane in src[1]
+  bool high_to_high = false;     // of a read
   std::array<Access, 10> read = {};
   std::array<Access, 4> write = {};
   HazardTraits hazard;

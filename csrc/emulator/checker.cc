@@ -69,6 +69,8 @@ void Checker::CheckRead(Wave& wave, const Instruction& instruction, const Access
                                     : static_cast<uint64_t>(state.sgpr_written[index] == 0);
     if (busy == 0 && missing == 0) [[likely]]
       continue;
+    // It is said where the upper half of the result is used.
+    if (busy == 0 && access.high_to_high && index == access.first + 1u) continue;
     const std::string name = RegisterName(Register(access.kind, index));
     if (busy != 0) {
       Report(wave, instruction,
@@ -116,6 +118,7 @@ void Checker::After(Wave& wave, const AccessPlan& plan, uint64_t exec) {
   WaveState& state = State(wave);
   if (plan.writes_scc) state.scc_written = true;
   if (plan.arrives_later) return;
+  const uint64_t undefined = plan.high_to_high ? UndefinedHigh(wave, plan, exec) : 0;
   for (uint32_t i = 0; i < plan.writes; ++i) {
     const Access& access = plan.write[i];
     if (access.kind == Access::kScalar) {
@@ -125,6 +128,35 @@ void Checker::After(Wave& wave, const AccessPlan& plan, uint64_t exec) {
     const uint64_t lanes = plan.writes_one_lane ? ~uint64_t{0} : LanesOf(wave, access.lanes, exec);
     for (uint32_t r = 0; r < access.count; ++r) state.written[access.first + r] |= lanes;
   }
+  if (undefined == 0) [[likely]]
+    return;
+  for (uint32_t i = 0; i < plan.writes; ++i) {
+    const Access& access = plan.write[i];
+    const bool carry = i != 0;
+    for (uint32_t r = carry ? 0 : 1; r < access.count; ++r) {
+      if (access.kind == Access::kScalar) {
+        state.sgpr_written[access.first + r] = 0;
+      } else {
+        state.written[access.first + r] &= ~undefined;
+      }
+    }
+  }
+}
+
+uint64_t Checker::UndefinedHigh(const Wave& wave, const AccessPlan& plan, uint64_t exec) const {
+  const WaveState& state = waves_[wave.index_in_group];
+  uint64_t undefined = 0;
+  for (uint32_t i = 0; i < plan.reads; ++i) {
+    const Access& access = plan.read[i];
+    if (!access.high_to_high) continue;
+    const uint32_t high = access.first + 1u;
+    if (access.kind == Access::kVector) {
+      undefined |= LanesOf(wave, access.lanes, exec) & ~state.written[high];
+    } else if (state.sgpr_written[high] == 0) {
+      undefined |= exec;
+    }
+  }
+  return undefined;
 }
 
 void Checker::IssueResult(Wave& wave, const Instruction& instruction, const InFlight& result) {

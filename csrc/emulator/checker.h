@@ -88,6 +88,9 @@ class Checker {
   };
 
   void CheckRead(Wave& wave, const Instruction& instruction, const Access& access);
+  // Lanes in which the upper half of a source that only the upper half of the result depends on was
+  // never written.
+  uint64_t UndefinedHigh(const Wave& wave, const AccessPlan& plan, uint64_t exec) const;
   void CheckOverwrite(Wave& wave, const Instruction& instruction, const Access& access);
   void ReadDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                  const Sequences& seen, int lane);

@@ -4,6 +4,7 @@
 // metadata lists; all else is the same.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string_view>
 #include <tuple>
 
@@ -146,7 +147,7 @@ class Loader {
       }
     }
     if (program_->image.empty()) Refuse("it has no loadable segment");
-    if (!has_metadata_) Refuse("it has no metadata note");
+    if (metadata_.empty()) Refuse("it has no metadata note");
   }
 
   void ReadNotes(std::span<const std::byte> notes) {
@@ -159,8 +160,7 @@ class Loader {
       const auto contents = bytes.Slice(data, data_bytes);
       if (type == kNoteMetadata && name_bytes >= 6 &&
           bytes.Text(name, name + name_bytes) == "AMDGPU") {
-        metadata_ = ReadMessagePack(contents);
-        has_metadata_ = true;
+        metadata_.push_back(ReadMessagePack(contents));
       }
       at = data + ((uint64_t{data_bytes} + 3) & ~uint64_t{3});
     }
@@ -249,9 +249,23 @@ class Loader {
   }
 
   void ReadKernels() {
-    const PackedValue* kernels = metadata_.Find("amdhsa.kernels");
-    if (!kernels || kernels->kind != PackedValue::kArray) Refuse("its metadata lists no kernels");
-    for (const PackedValue& entry : kernels->items) ReadKernel(entry);
+    std::map<std::string, const PackedValue*> entries;  // those of all notes
+    bool listed = false;
+    for (const PackedValue& note : metadata_) {
+      const PackedValue* kernels = note.Find("amdhsa.kernels");
+      if (!kernels || kernels->kind != PackedValue::kArray) continue;
+      listed = true;
+      for (const PackedValue& entry : kernels->items) {
+        const std::string name = entry.TextOr(".name", "");
+        const auto [known, added] = entries.emplace(name, &entry);
+        if (added) {
+          ReadKernel(entry);
+        } else if (*known->second != entry) {
+          Refuse("its metadata describes kernel '" + name + "' twice, and differently");
+        }
+      }
+    }
+    if (!listed) Refuse("its metadata lists no kernels");
     for (const auto* table : {&dynamic_symbols_, &symbols_}) {
       for (const Symbol& symbol : *table) {
         if (symbol.type != kSymbolFunction || symbol.section == 0 || symbol.size == 0) continue;
@@ -355,8 +369,7 @@ class Loader {
 
   Bytes file_;
   std::shared_ptr<Program> program_ = std::make_shared<Program>();
-  PackedValue metadata_;
-  bool has_metadata_ = false;
+  std::vector<PackedValue> metadata_;  // one a note
   std::vector<Symbol> dynamic_symbols_, symbols_;
 };
 

@@ -24,6 +24,8 @@ struct PackedValue {
   std::vector<PackedValue> items;  // kArray
   std::vector<std::pair<PackedValue, PackedValue>> entries;  // kMap
 
+  bool operator==(const PackedValue&) const = default;
+
   // The entry of a map with this string key; null when absent or not a map.
   const PackedValue* Find(std::string_view key) const;
   int64_t IntegerOr(std::string_view key, int64_t otherwise) const;
