@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from assemble import assemble
 
 from jax_fa import _native, emulator
 
@@ -59,6 +60,21 @@ def _compare(image: Path) -> None:
 def test_shipped_kernels(target, tmp_path):
     path = tmp_path / "shipped.co"
     path.write_bytes(_native.code_object(target))
+    _compare(path)
+
+
+def test_matrix_instructions_on_narrow_floats(tmp_path):
+    """In every pair of formats, with scales and without."""
+    lines = []
+    for shape, c in {"16x16x128": "v[0:3]", "32x32x64": "v[0:15]"}.items():
+        for form, scales in (("", ""), ("_scale", ", v60, v61 op_sel:[1,0,0]")):
+            for cbsz, a in enumerate((8, 8, 6, 6, 4)):
+                for blgp, b in enumerate((8, 8, 6, 6, 4)):
+                    operands = f"{c}, v[16:{15 + a}], a[16:{15 + b}], {c}{scales}"
+                    formats = f"cbsz:{cbsz} blgp:{blgp}"
+                    lines.append(f"v_mfma{form}_f32_{shape}_f8f6f4 {operands} {formats}\n")
+    path = tmp_path / "narrow.co"
+    path.write_bytes(assemble("gfx950", "".join(lines) + "s_endpgm", vgprs=128))
     _compare(path)
 
 

@@ -2,6 +2,9 @@
 // operands.
 #include "emulator/decode_gfx950.h"
 
+#include <iterator>
+#include <string_view>
+
 namespace jax_fa::emulator {
 namespace {
 
@@ -18,8 +21,12 @@ constexpr uint8_t Byte(uint32_t value) { return static_cast<uint8_t>(value); }
 
 class Decoder {
  public:
-  Decoder(Words words, Instruction* instruction)
-      : words_(words), instruction_(*instruction), mod_(instruction->mod), mem_(instruction->mem) {}
+  Decoder(Words words, InstructionStore* store, Instruction* instruction)
+      : words_(words),
+        store_(*store),
+        instruction_(*instruction),
+        mod_(instruction->mod),
+        mem_(instruction->mem) {}
 
   std::string Run() {
     const uint32_t word = words_[0];
@@ -219,22 +226,10 @@ class Decoder {
     if (!Has(2)) return;
     size_words_ = 2;
     const uint32_t low = words_[0], high = words_[1];
+    if (Bits(low, 16, 7) == kGfx950LoadScale) return ScaledMatrix();
     if (!Find(kVop3p, Bits(low, 16, 7))) return;
-    const uint32_t result = Bits(low, 0, 8);
     if (row_->op_class == OpClass::kMatrix || row_->op_class == OpClass::kSparseMatrix) {
-      mod_.cbsz = Byte(Bits(low, 8, 3));
-      mod_.abid = Byte(Bits(low, 11, 4));
-      mod_.blgp = Byte(Bits(high, 29, 3));
-      const bool agprs = Bits(low, 15, 1) != 0;  // C and D; the positions of sparse ones never are
-      Source(0, Bits(high, 0, 9), Bits(high, 27, 1) != 0);
-      Source(1, Bits(high, 9, 9), Bits(high, 28, 1) != 0);
-      const uint32_t third = Bits(high, 18, 9);
-      Source(2, third, agprs && third >= 256 && row_->op_class == OpClass::kMatrix);
-      for (size_t i = 0; i < 2; ++i) {
-        if (instruction_.src[i].kind != OperandKind::kVgpr) Fail(Name() + " needs registers");
-      }
-      Result(result, agprs);
-      return;
+      return Matrix(low, high);
     }
     mod_.abs = Byte(Bits(low, 8, 3));  // neg_hi
     mod_.op_sel = Byte(Bits(low, 11, 3));
@@ -244,7 +239,49 @@ class Decoder {
     Source(0, Bits(high, 0, 9), (row_->flags & kAgprSource) != 0);
     Source(1, Bits(high, 9, 9));
     Source(2, Bits(high, 18, 9));
-    Result(result);
+    Result(Bits(low, 0, 8));
+  }
+
+  void Matrix(uint32_t low, uint32_t high) {
+    mod_.cbsz = Byte(Bits(low, 8, 3));
+    mod_.abid = Byte(Bits(low, 11, 4));
+    mod_.blgp = Byte(Bits(high, 29, 3));
+    const bool agprs = Bits(low, 15, 1) != 0;  // C and D; the positions of sparse ones never are
+    const bool narrow = std::string_view(row_->mnemonic).ends_with("_f8f6f4");
+    for (uint32_t i = 0; i < 2; ++i) {
+      constexpr uint8_t kDwords[] = {8, 8, 6, 6, 4};  // by format
+      const uint32_t code = Bits(high, static_cast<int>(9 * i), 9),
+                     format = i == 0 ? mod_.cbsz : mod_.blgp;
+      if (narrow && format >= std::size(kDwords)) {
+        return Fail("unknown format " + std::to_string(format) + " of " + Name());
+      }
+      if (code < 256) return Fail(Name() + " needs registers");
+      instruction_.src[i] = Vector(code - 256, narrow ? kDwords[format] : row_->src_dwords[i],
+                                   Bits(high, static_cast<int>(27 + i), 1) != 0);
+    }
+    const uint32_t third = Bits(high, 18, 9);
+    Source(2, third, agprs && third >= 256 && row_->op_class == OpClass::kMatrix);
+    Result(Bits(low, 0, 8), agprs);
+  }
+
+  // The scales stand first, then the product, with bit 0 of abid set.
+  void ScaledMatrix() {
+    if (!Has(4) || !Find(kVop3p, kGfx950LoadScale)) return;
+    const uint32_t low = words_[0], high = words_[1];
+    mod_.op_sel = Byte(Bits(low, 11, 3));
+    mod_.op_sel_hi = Byte(Bits(high, 27, 2));
+    Source(0, Bits(high, 0, 9));
+    Source(1, Bits(high, 9, 9));
+    for (size_t i = 0; i < 2; ++i) {
+      if (instruction_.src[i].kind != OperandKind::kVgpr) Fail("scales must be in registers");
+    }
+    const Instruction& scales = store_.emplace_back(instruction_);
+    instruction_ = Instruction();
+    instruction_.dual = &scales;
+    size_words_ = 4;
+    const bool product = words_[2] >> 23 == 0x1a7 && Bits(words_[2], 11, 1) != 0;
+    if (!product) return Fail("v_mfma_ld_scale_b32 with no matrix product behind it");
+    if (Find(kVop3p, kGfx950Scaled | Bits(words_[2], 16, 7))) Matrix(words_[2], words_[3]);
   }
 
   // The data register and the destination of memory instructions may be AGPRs.
@@ -335,6 +372,7 @@ class Decoder {
   }
 
   Words words_;
+  InstructionStore& store_;
   Instruction& instruction_;
   Modifiers& mod_;
   MemoryFields& mem_;
@@ -346,10 +384,10 @@ class Decoder {
   std::string failure_;
 };
 
-std::string DecodeGfx950(Words words, InstructionStore*, Instruction* instruction) {
+std::string DecodeGfx950(Words words, InstructionStore* store, Instruction* instruction) {
   std::string failure;
   if (DecodeScalar(Isa::kGfx950, words, instruction, &failure)) return failure;
-  return Decoder(words, instruction).Run();
+  return Decoder(words, store, instruction).Run();
 }
 
 }  // namespace

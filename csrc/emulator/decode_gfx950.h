@@ -27,6 +27,9 @@ inline constexpr uint32_t kGfx950Vop2InVop3 = 0x100, kGfx950Vop1InVop3 = 0x140,
                           kGfx950Vop3Only = 0x1c0;
 // MUBUF rows of the LDS-DMA forms, beside those of the loads they share an opcode with.
 inline constexpr uint32_t kGfx950MubufLds = 0x100;
+// VOP3P: what loads the scales of the matrix product that follows, and the rows of such products
+// beside those without scales.
+inline constexpr uint16_t kGfx950LoadScale = 44, kGfx950Scaled = 0x80;
 
 // Bits of Opcode::flags of this target alone.
 enum Gfx950Flags : uint32_t {

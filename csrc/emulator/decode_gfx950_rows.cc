@@ -8,11 +8,11 @@
 namespace jax_fa::emulator {
 namespace {
 
-// Half precision operations of gfx9 that leave the other half of their register alone; all others
-// clear the upper half.
+// Operations of gfx9 with results of 16 bits that leave the other half of their register alone; all
+// others clear the upper half.
 bool KeepsOtherHalf(std::string_view name) {
   return name == "v_mad_f16" || name == "v_mad_u16" || name == "v_mad_i16" || name == "v_fma_f16" ||
-         name == "v_div_fixup_f16";
+         name == "v_div_fixup_f16" || name == "v_cvt_pk_fp8_f32" || name == "v_cvt_pk_bf8_f32";
 }
 
 uint32_t TargetFlags(std::string_view name) {

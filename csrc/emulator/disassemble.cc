@@ -159,12 +159,16 @@ std::string Disassemble(const Instruction& instruction) {
     for (size_t place = 0; place < instruction.src.size(); ++place)
       add(OneSource(instruction, place));
   }
+  const bool pair = instruction.dual && instruction.opcode->op_class == OpClass::kValuDual;
+  if (instruction.dual && !pair) {  // the scales of a matrix product
+    for (size_t place = 0; place < 2; ++place) add(OneSource(*instruction.dual, place));
+  }
   if (TakesImmediate(*instruction.opcode)) add(HexText(static_cast<uint16_t>(instruction.simm16)));
   if (instruction.opcode->op_class == OpClass::kBranch && instruction.opcode->encoding == kSopp) {
     add("-> " + HexText(instruction.pc + 4 + static_cast<uint32_t>(instruction.simm16) * 4));
   }
   text += Suffix(instruction);
-  if (instruction.dual) text += " :: " + Disassemble(*instruction.dual);
+  if (pair) text += " :: " + Disassemble(*instruction.dual);
   return text;
 }
 

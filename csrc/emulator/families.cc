@@ -18,6 +18,7 @@ JAX_FA_DECLARE_SIMD_ROWS(ValuDotRows)
 JAX_FA_DECLARE_SIMD_ROWS(ValuLaneRows)
 JAX_FA_DECLARE_SIMD_ROWS(MatrixRows)
 JAX_FA_DECLARE_SIMD_ROWS(MatrixBlockRows)
+JAX_FA_DECLARE_SIMD_ROWS(MatrixNarrowRows)
 
 namespace {
 
@@ -28,7 +29,8 @@ Rows AllRows() {
   for (std::span<const Opcode> family :
        {SimdValuF32Rows(), SimdValuIntRows(), SimdValuCompareRows(), SimdValuConvertRows(),
         SimdValuF16Rows(), SimdValuWideRows(), SimdValuDotRows(), SimdValuLaneRows(),
-        SimdMatrixRows(), SimdMatrixBlockRows(), DsRows(), DsLaneRows(), VmemRows(), MubufRows()}) {
+        SimdMatrixRows(), SimdMatrixBlockRows(), SimdMatrixNarrowRows(), DsRows(), DsLaneRows(),
+        VmemRows(), MubufRows()}) {
     for (const Opcode& row : family) {
       if (!rows.emplace(row.mnemonic, &row).second) {
         throw std::logic_error(std::string("two family rows named ") + row.mnemonic);

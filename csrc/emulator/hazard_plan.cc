@@ -29,11 +29,14 @@ Traits::Unit UnitOf(const Opcode& opcode) {
 }
 
 // How long a matrix instruction takes, in groups of 4 cycles.
-uint8_t Passes(std::string_view mnemonic, bool single) {
+uint8_t Passes(std::string_view mnemonic, const Modifiers& mod, bool single) {
   if (mnemonic.find("_4x4x") != mnemonic.npos) return 2;
   const bool wide = mnemonic.find("_32x32x") != mnemonic.npos;
   if (single) return wide ? 16 : 8;
-  if (mnemonic.find("f8f6f4") != mnemonic.npos) return wide ? 16 : 8;
+  if (mnemonic.find("f8f6f4") != mnemonic.npos) {
+    const bool has_8_bits = mod.cbsz < 2 || mod.blgp < 2;
+    return static_cast<uint8_t>((wide ? 8 : 4) * (has_8_bits ? 2 : 1));
+  }
   const bool blocks = mnemonic.find("_2b_") != mnemonic.npos ||
                       mnemonic.find("_4b_") != mnemonic.npos;  // several products in one
   return static_cast<uint8_t>((wide ? 8 : 4) * (blocks ? 2 : 1));
@@ -86,7 +89,7 @@ void PlanGfx950(const Instruction& instruction, Traits* traits) {
   if (IsWideStore(instruction)) traits->flags |= Traits::kWideStore;
   if (traits->unit == Traits::kMatrixUnit) {
     traits->single = name.ends_with("_f32") || name.ends_with("_f64");
-    traits->passes = Passes(name, traits->single);
+    traits->passes = Passes(name, instruction.mod, traits->single);
   }
 }
 

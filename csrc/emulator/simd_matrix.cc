@@ -18,14 +18,6 @@
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
 
-// Where row i of C or D starts: register and lane.
-template <int kSize>
-inline size_t RowOffset(int i) {
-  const int reg = kSize == 16 ? i % 4 : 4 * (i / 8) + i % 4;
-  const int lane = kSize == 16 ? 16 * (i / 4) : 32 * (i / 4 % 2);
-  return static_cast<size_t>(reg * kLaneStride + lane);
-}
-
 template <Format kFormat, int kSize, int kDepth>
 void ExecMfma(Wave& wave, const Instruction& instruction) {
   const Modifiers& mod = instruction.mod;
@@ -44,8 +36,8 @@ void ExecMfma(Wave& wave, const Instruction& instruction) {
   alignas(64) uint32_t copy[kRegisters * kLaneStride];
   bool c_is_constant = false;
   const uint32_t* c = Accumulator<kRegisters>(wave, instruction, copy, &c_is_constant);
-  MultiplyAll<kFormat, RowOffset<kSize>, kSize, kDepth, false>(in, kDepth, c, c_is_constant,
-                                                               wave.Row(instruction.dst.index));
+  MultiplyAll<kFormat, MfmaRowOffset<kSize>, kSize, kDepth, false>(in, kDepth, c, c_is_constant,
+                                                                   wave.Row(instruction.dst.index));
 }
 
 // smfmac: kDepth counts the columns of A with its zeros; half as many are stored. D is also C, and
@@ -80,7 +72,7 @@ void ExecSmfmac(Wave& wave, const Instruction& instruction) {
     }
   }
   uint32_t* d = wave.Row(instruction.dst.index);
-  MultiplyAll<kFormat, RowOffset<kSize>, kSize, kDepth / 2, true>(in, kDepth, d, false, d);
+  MultiplyAll<kFormat, MfmaRowOffset<kSize>, kSize, kDepth / 2, true>(in, kDepth, d, false, d);
 }
 
 template <Format kFormat, int kSize, int kDepth>

@@ -110,6 +110,14 @@ void Unpack(const uint32_t* registers, float (*rows)[kMaxSize], KOf k_of) {
   }
 }
 
+// gfx950: where row i of C or D starts, register and lane.
+template <int kSize>
+inline size_t MfmaRowOffset(int i) {
+  const int reg = kSize == 16 ? i % 4 : 4 * (i / 8) + i % 4;
+  const int lane = kSize == 16 ? 16 * (i / 4) : 32 * (i / 4 % 2);
+  return static_cast<size_t>(reg * kLaneStride + lane);
+}
+
 inline void StoreRow(uint32_t* out, Vector sum) {
   float values[kWidth];
   Store(values, sum);

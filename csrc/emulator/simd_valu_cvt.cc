@@ -1,6 +1,7 @@
 // Conversions between number formats.
 #include "emulator/simd_level.h"
 #include "emulator/simd_math.h"
+#include "emulator/simd_narrow.h"
 #include "emulator/simd_valu.h"
 
 namespace jax_fa::emulator::JAX_FA_SIMD {
@@ -8,6 +9,11 @@ namespace {
 
 inline uint32_t Pair(Half low, Half high) { return low.bits | uint32_t{high.bits} << 16; }
 inline uint32_t Pair(uint32_t low, uint32_t high) { return (low & 0xffffu) | high << 16; }
+template <class Narrow>
+inline uint64_t PairOfFloats(uint32_t v) {
+  const uint64_t high = AsBits(Narrow::Value(v >> 8 & 0xff));
+  return AsBits(Narrow::Value(v & 0xff)) | high << 32;
+}
 inline uint16_t ToUint16(float v) {
   const float bounded = v > 65535.0f ? 65535.0f : v > 0 ? v : 0.0f;
   return static_cast<uint16_t>(static_cast<int32_t>(bounded));
@@ -74,6 +80,15 @@ constexpr Opcode kRows[] = {
     Lanes<[](float a, float b) { return Pair(ToHalf(a), ToHalf(b)); }>("v_cvt_pk_f16_f32"),
     Lanes<[](float a, float b) { return Pair(ToHalfTowardZero(a), ToHalfTowardZero(b)); }, kNoClamp,
           kIgnoresMode>("v_cvt_pkrtz_f16_f32"),
+    // Floats of 8 bits.
+    Lanes<[](uint32_t v) { return Fp8::Value(v & 0xff); }>("v_cvt_f32_fp8"),
+    Lanes<[](uint32_t v) { return Bf8::Value(v & 0xff); }>("v_cvt_f32_bf8"),
+    Lanes<[](uint32_t v) { return PairOfFloats<Fp8>(v); }>("v_cvt_pk_f32_fp8"),
+    Lanes<[](uint32_t v) { return PairOfFloats<Bf8>(v); }>("v_cvt_pk_f32_bf8"),
+    Lanes<[](float a, float b) { return static_cast<uint16_t>(ToFp8(a) | ToFp8(b) << 8); },
+          kNoClamp, kIgnoresMode>("v_cvt_pk_fp8_f32"),
+    Lanes<[](float a, float b) { return static_cast<uint16_t>(ToBf8(a) | ToBf8(b) << 8); },
+          kNoClamp, kIgnoresMode>("v_cvt_pk_bf8_f32"),
     Lanes<[](float a, float b) { return Pair(SignedNorm(a), SignedNorm(b)); }>(
         "v_cvt_pknorm_i16_f32"),
     Lanes<[](float a, float b) { return Pair(UnsignedNorm(a), UnsignedNorm(b)); }>(

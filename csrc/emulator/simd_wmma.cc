@@ -8,6 +8,7 @@
 // exact. EXEC is ignored.
 #include "emulator/simd_level.h"
 #include "emulator/simd_matrix.h"
+#include "emulator/simd_narrow.h"
 
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
@@ -15,23 +16,6 @@ namespace {
 constexpr int kSide = 16;
 constexpr int kRegisters = kSide / 2;  // of C and D, one element each
 
-// OCP 8-bit floats: e4m3 has NaN but no infinity, e5m2 is the upper byte of a half.
-struct Fp8 {
-  static constexpr int kBits = 8;
-  static float Value(uint32_t bits, bool) {
-    const uint32_t magnitude = bits & 0x7f;
-    const float normal = AsFloat((magnitude << 20) + (120u << 23));
-    const float denorm = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-9f;
-    const float value = magnitude == 0x7f ? AsFloat(0x7fc00000u) : magnitude < 8 ? denorm : normal;
-    return AsFloat(AsBits(value) | (bits & 0x80u) << 24);
-  }
-};
-struct Bf8 {
-  static constexpr int kBits = 8;
-  static float Value(uint32_t bits, bool) {
-    return ToFloat(Half{static_cast<uint16_t>(bits << 8)});
-  }
-};
 template <int kWidth>
 struct Integer {
   static constexpr int kBits = kWidth;

@@ -26,7 +26,7 @@ class Describer {
     switch (opcode.op_class) {
       case OpClass::kMatrix:
       case OpClass::kSparseMatrix:
-        Matrix(opcode);
+        Matrix(instruction);
         break;
       case OpClass::kTrans:
         timed_.kind = TimedKind::kTrans;
@@ -80,11 +80,14 @@ class Describer {
   }
 
  private:
-  void Matrix(const Opcode& opcode) {
+  void Matrix(const Instruction& instruction) {
     timed_.kind = TimedKind::kMatrix;
-    const bool sparse = opcode.op_class == OpClass::kSparseMatrix;
+    const bool sparse = instruction.opcode->op_class == OpClass::kSparseMatrix;
     timed_.long_matrix = name_.find("_32x32x") != std::string_view::npos;
     timed_.hold_clk = constants_[timed_.long_matrix ? C::kMatrixLong : C::kMatrixShort];
+    // With an operand of 8 bits, not of 6 or 4, twice that (LLVM's passes: 8 and 16).
+    const bool narrow = name_.ends_with("_f8f6f4");
+    if (narrow && (instruction.mod.cbsz < 2 || instruction.mod.blgp < 2)) timed_.hold_clk *= 2;
     timed_.blocked_clk = constants_[sparse ? C::kVectorBlockedSparse : C::kVectorBlocked];
   }
 
