@@ -140,6 +140,40 @@ def test_every_pair_of_formats(size: int):
         assert_same(out, expected, f"{name}, formats {pair}")
 
 
+def _short() -> list:
+    return [
+        pytest.param(size, a, b, marks=compared("gfx950", _short_name(size, a, b)))
+        for size in DEPTHS
+        for a in (0, 1)
+        for b in (0, 1)
+    ]
+
+
+def _short_name(size: int, a: int, b: int) -> str:
+    kinds = ("fp8", "bf8")
+    return f"v_mfma_f32_{size}x{size}x{DEPTHS[size] // 4}_{kinds[a]}_{kinds[b]}"
+
+
+@pytest.mark.parametrize(("size", "kind_a", "kind_b"), _short())
+def test_a_quarter_of_the_depth(size: int, kind_a: int, kind_b: int):
+    rng = np.random.default_rng(size)
+    depth = DEPTHS[size] // 4
+    codes = [_codes(rng, size, kind)[:, :depth] for kind in (kind_a, kind_b)]
+    c = rng.normal(size=(size, size)).astype(F32)
+    k = 8 * (LANE[:, None] // size) + np.arange(8)
+    operands = [_bits(x[(LANE % size)[:, None], k], 0) for x in codes]
+    rows = np.concatenate([*operands, c[_place(size)].view(np.uint32)])
+    outputs = size * size // 64
+    body = (
+        f"{_short_name(size, kind_a, kind_b)} {_range(64, outputs)}, v[16:17], v[18:19], "
+        f"{_range(20, outputs)}"
+    )
+    kernel = asm.Kernel(body, len(rows), outputs)
+    out = asm.run(asm.assemble({"k": kernel}), "k", kernel, rows[None])[0]
+    expected = _sum(_values(codes[0], kind_a), _values(codes[1], kind_b), c)[_place(size)]
+    assert_same(out, expected, body)
+
+
 @pytest.mark.parametrize("size", _sizes("v_mfma_scale_f32"))
 def test_scales_of_blocks(size: int):
     """Byte 1 of A's scales and byte 2 of B's, then A's byte 2 with its NaN; C may be a constant."""

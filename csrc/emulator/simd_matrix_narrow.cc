@@ -1,5 +1,6 @@
 // The matrix instructions of gfx950 on floats of 4, 6 and 8 bits: v_mfma_*_f8f6f4 and, with scales
-// for blocks of 32 along k, v_mfma_scale_*_f8f6f4.
+// for blocks of 32 along k, v_mfma_scale_*_f8f6f4; and those on a quarter of the depth, which have
+// their formats of 8 bits in the name and the layouts of simd_matrix.cc.
 //
 // Formats by cbsz (of A) and blgp (of B): 0 e4m3, 1 e5m2, 2 e2m3, 3 e3m2, 4 e2m1. A lane holds 32
 // elements of a row, the first in the lowest bits, in 8, 6 or 4 registers. With g = lane / S:
@@ -23,8 +24,8 @@
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
 
-constexpr int kElements = 32;  // of a lane
-constexpr int kBlock = 32;     // of k, with one scale
+constexpr int kMostElements = 32;  // of a lane
+constexpr int kBlock = 32;         // of k, with one scale
 constexpr uint32_t kNan = 255, kBias = 127;
 
 template <class Type>
@@ -37,13 +38,14 @@ inline uint32_t ElementBits(const uint32_t* registers, int lane, int element) {
 }
 
 // Rows [k][row or column] of an operand.
-template <class Type, int kSize>
+template <class Type, int kSize, int kElements = kMostElements>
 void UnpackAs(const uint32_t* registers, float (*rows)[kMaxSize]) {
+  constexpr bool kSplit = Type::kBits == 8 && kElements > 16;
   for (int lane = 0; lane < kLaneStride; ++lane) {
     const int group = lane / kSize;
     for (int e = 0; e < kElements; ++e) {
-      const int k = Type::kBits == 8 ? 16 * group + e % 16 + 16 * (kLaneStride / kSize) * (e / 16)
-                                     : kElements * group + e;
+      const int k = kSplit ? 16 * group + e % 16 + 16 * (kLaneStride / kSize) * (e / 16)
+                           : kElements * group + e;
       rows[k][lane % kSize] = Type::Value(ElementBits<Type>(registers, lane, e));
     }
   }
@@ -65,18 +67,35 @@ void UnpackBoth(Wave& wave, const Instruction& instruction, Operands* in) {
   UnpackNarrow<kSize>(wave, instruction, 1, instruction.mod.blgp, in->b);
 }
 
-template <int kSize>
-void ExecNarrow(Wave& wave, const Instruction& instruction) {
-  if (instruction.mod.abid != 0) Fail(wave, instruction, "abid without scales");
-  constexpr int kRegisters = kSize * kSize / kLaneStride, kDepth = 2048 / kSize;
-  Operands in;
-  UnpackBoth<kSize>(wave, instruction, &in);
+template <int kSize, int kDepth>
+void MultiplyNarrow(Wave& wave, const Instruction& instruction, const Operands& in) {
+  constexpr int kRegisters = kSize * kSize / kLaneStride;
   alignas(64) uint32_t copy[kRegisters * kLaneStride];
   bool c_is_constant = false;
   const uint32_t* c = Accumulator<kRegisters>(wave, instruction, copy, &c_is_constant);
   // Products are exact, as those of halves are.
   MultiplyAll<Format::kF16, MfmaRowOffset<kSize>, kSize, kDepth, false>(
       in, kDepth, c, c_is_constant, wave.Row(instruction.dst.index));
+}
+
+template <int kSize>
+void ExecNarrow(Wave& wave, const Instruction& instruction) {
+  if (instruction.mod.abid != 0) Fail(wave, instruction, "abid without scales");
+  Operands in;
+  UnpackBoth<kSize>(wave, instruction, &in);
+  MultiplyNarrow<kSize, 2048 / kSize>(wave, instruction, in);
+}
+
+template <class A, class B, int kSize>
+void ExecShort(Wave& wave, const Instruction& instruction) {
+  const Modifiers& mod = instruction.mod;
+  if ((mod.cbsz | mod.abid | mod.blgp) != 0) {
+    Fail(wave, instruction, "cbsz, abid or blgp on this matrix instruction");
+  }
+  Operands in;
+  UnpackAs<A, kSize, kMostElements / 4>(wave.Row(instruction.src[0].index), in.a);
+  UnpackAs<B, kSize, kMostElements / 4>(wave.Row(instruction.src[1].index), in.b);
+  MultiplyNarrow<kSize, 512 / kSize>(wave, instruction, in);
 }
 
 // The exponents of an operand's scales, by lane.
@@ -124,7 +143,7 @@ void ExecScaled(Wave& wave, const Instruction& instruction) {
   std::memcpy(wave.Row(instruction.dst.index), sums, sizeof(sums));
 }
 
-template <int kSize>
+template <int kSize, uint8_t kDwords = 8>
 constexpr Opcode Row(const char* mnemonic, ExecFn exec) {
   constexpr uint8_t kRegisters = kSize * kSize / kLaneStride;
   Opcode row{};
@@ -132,7 +151,7 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec) {
   row.op_class = OpClass::kMatrix;
   row.exec = exec;
   row.dst_dwords = kRegisters;
-  row.src_dwords = {8, 8, kRegisters};  // of 8 bits; the decoder knows the formats
+  row.src_dwords = {kDwords, kDwords, kRegisters};  // of 8 bits; the decoder knows the formats
   row.flags = kIgnoresExec | kCrossLane;
   return row;
 }
@@ -155,6 +174,14 @@ constexpr Opcode kRows[] = {
     Row<16>("v_mfma_scale_f32_16x16x128_f8f6f4", &ExecScaled<16>),
     Row<32>("v_mfma_scale_f32_32x32x64_f8f6f4", &ExecScaled<32>),
     LoadScale(),
+    Row<16, 2>("v_mfma_f32_16x16x32_fp8_fp8", &ExecShort<Fp8, Fp8, 16>),
+    Row<16, 2>("v_mfma_f32_16x16x32_fp8_bf8", &ExecShort<Fp8, Bf8, 16>),
+    Row<16, 2>("v_mfma_f32_16x16x32_bf8_fp8", &ExecShort<Bf8, Fp8, 16>),
+    Row<16, 2>("v_mfma_f32_16x16x32_bf8_bf8", &ExecShort<Bf8, Bf8, 16>),
+    Row<32, 2>("v_mfma_f32_32x32x16_fp8_fp8", &ExecShort<Fp8, Fp8, 32>),
+    Row<32, 2>("v_mfma_f32_32x32x16_fp8_bf8", &ExecShort<Fp8, Bf8, 32>),
+    Row<32, 2>("v_mfma_f32_32x32x16_bf8_fp8", &ExecShort<Bf8, Fp8, 32>),
+    Row<32, 2>("v_mfma_f32_32x32x16_bf8_bf8", &ExecShort<Bf8, Bf8, 32>),
 };
 
 }  // namespace
