@@ -63,8 +63,10 @@ def _operands(kind: str, lanes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
     if words == 2:  # half of the lanes differ in the lower half only
         rows[:, 3, ::2] = rows[:, 1, ::2]
         wide = rows.astype(np.uint64)
-        return rows, *((wide[:, i] | wide[:, i + 1] << 32).view(dtype) for i in (0, 2))
-    return rows, *(rows[:, i].astype(f"u{dtype.itemsize}").view(dtype) for i in range(2))
+        a, b = (wide[:, i] | wide[:, i + 1] << 32 for i in (0, 2))
+    else:
+        a, b = (rows[:, i].astype(f"u{dtype.itemsize}") for i in range(2))
+    return rows, a.view(dtype), b.view(dtype)
 
 
 def _sources(kind: str) -> str:

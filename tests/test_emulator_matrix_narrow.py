@@ -66,7 +66,8 @@ def _place(size: int) -> tuple[np.ndarray, np.ndarray]:
 def _sum(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """a [I, K] and b [J, K] added to c [I, J], one fused multiply-add per k."""
     for k in range(a.shape[1]):
-        c = fma(*np.broadcast_arrays(a[:, k : k + 1], b[:, k]), c)
+        x, y = np.broadcast_arrays(a[:, k : k + 1], b[:, k])
+        c = fma(x, y, c)
     return c
 
 
