@@ -182,6 +182,7 @@ v_cndmask_b32 v9, v4, v5, vcc
 v_pk_fma_f32 v[10:11], v[6:7], v[6:7], v[8:9]
 s_nop 1
 v_mfma_f32_16x16x32_bf16 v[16:19], v[4:7], v[8:11], 0
+v_mfma_scale_f32_16x16x128_f8f6f4 v[20:23], v[4:7], v[8:13], 0, v24, v25 cbsz:4 blgp:2
 s_nop 15
 v_permlane32_swap_b32 v16, v17
 ds_bpermute_b32 v18, v1, v16
@@ -227,6 +228,7 @@ buffer_load_b32 v20, v1, s[8:11], s12 offen
 s_wait_loadcnt 0x0
 global_atomic_add_u32 v1, v4, s[8:9]
 s_add_co_u32 s12, s12, 1
+s_wait_alu depctr_sa_sdst(0)
 s_cmp_lt_u32 s12, 3
 s_cbranch_scc1 .Lloop
 global_store_b32 v1, v12, s[8:9]

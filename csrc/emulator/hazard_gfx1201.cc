@@ -1,5 +1,6 @@
 #include "emulator/hazard_gfx1201.h"
 
+#include <algorithm>
 #include <string>
 
 #include "emulator/check.h"
@@ -29,6 +30,11 @@ void Clear(bool vcc, Registers* registers) {
   *registers &= vcc ? ~of_vcc : of_vcc;
 }
 
+// Past the last register; damaged code may name a pair that begins at the last one.
+uint32_t End(const Access& access) {
+  return std::min<uint32_t>(access.first + access.count, kSgprTtmp0);
+}
+
 std::string ScalarName(uint32_t index) {
   Operand operand;
   operand.kind = OperandKind::kSgpr;
@@ -55,7 +61,7 @@ void Gfx1201Hazards::StepFlagged(Wave& wave, const Instruction& instruction, con
     for (uint32_t i = 0; i < plan.writes; ++i) {
       const Access& access = plan.write[i];
       if (!IsPlainScalar(access) || !state->copied[access.first / 2]) continue;
-      for (uint32_t index = access.first; index < access.first + uint32_t{access.count}; ++index) {
+      for (uint32_t index = access.first; index < End(access); ++index) {
         (vector ? state->by_vector : state->by_scalar).set(index);
         if (IsVcc(index)) (vector ? state->by_scalar : state->by_vector).reset(index);
         state->writer[index] = &instruction;
@@ -98,7 +104,7 @@ void Gfx1201Hazards::Read(Wave& wave, const Instruction& instruction, const Acce
   }
   const bool vcc = IsVcc(access.first);
   if (!vector) Clear(vcc, &state->by_vector);
-  for (uint32_t index = access.first; index < access.first + uint32_t{access.count}; ++index) {
+  for (uint32_t index = access.first; index < End(access); ++index) {
     const bool scalar = state->by_scalar[index];
     if (!scalar && !state->by_vector[index]) continue;
     Report(wave, instruction,
