@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.typing import ArrayLike
 
 from jax_fa import _shapes, _spec
@@ -38,7 +42,7 @@ def append_to_pages(
 
     Returns:
       (k_pages, v_pages) with the new tokens. In place where the pages are donated or carried by a
-      loop; XLA on CPUs alone takes a float32 copy to write into bfloat16 pages.
+      loop; XLA on CPUs alone takes a copy to write into bfloat16 pages.
 
     Raises:
       ValueError: a shape or the layout is wrong.
@@ -75,8 +79,37 @@ def append_to_pages(
     page = jnp.where(keep, physical, num_pages)
     row = position % page_size
 
-    def write(pages, new):
-        target = pages.at[page, :, row] if heads_first else pages.at[page, row]
-        return target.set(new.astype(pages.dtype), mode="drop")
+    def write(pages: jax.Array, new: jax.Array) -> jax.Array:
+        new = new.astype(pages.dtype)
+        scatter = _scatter_bfloat16 if pages.dtype == jnp.bfloat16 else _scatter
+        return scatter(heads_first, pages, page, row, new)
 
     return write(k_pages, key), write(v_pages, value)
+
+
+def _scatter(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> jax.Array:
+    """`pages` with new [B, T, K, H] in (page, row) [B, T] each; pages out of range are dropped."""
+    target = pages.at[page, :, row] if heads_first else pages.at[page, row]
+    return target.set(new, mode="drop")
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _scatter_bfloat16(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> jax.Array:
+    """_scatter. XLA on CPUs makes a float32 copy of the pool, twice as large as one of its bits."""
+
+    def scatter_bits(pages, page, row, new):
+        pages, new = (lax.bitcast_convert_type(x, jnp.uint16) for x in (pages, new))
+        written = _scatter(heads_first, pages, page, row, new)
+        return lax.bitcast_convert_type(written, jnp.bfloat16)
+
+    scatter = functools.partial(_scatter, heads_first)
+    return lax.platform_dependent(pages, page, row, new, cpu=scatter_bits, default=scatter)
+
+
+@_scatter_bfloat16.defjvp
+def _scatter_bfloat16_jvp(heads_first: bool, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    pages, page, row, new = primals
+    d_pages, _, _, d_new = tangents
+    scatter = functools.partial(_scatter, heads_first)
+    _, tangent = jax.jvp(lambda x, y: scatter(x, page, row, y), (pages, new), (d_pages, d_new))
+    return _scatter_bfloat16(heads_first, *primals), tangent

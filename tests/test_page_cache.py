@@ -7,6 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+from meshes import assert_same, collectives, mesh_of, place
 
 from jax_fa import append_to_pages
 
@@ -71,6 +74,14 @@ def test_append_in_place_makes_no_copy_of_the_pool(dtype):
     assert not re.search(r"\[64,16,2,8\]\S* (copy|convert)\(", str(compiled.as_text()))
 
 
+def test_bfloat16_in_place_makes_one_copy_of_the_pool():
+    """On CPUs alone, where XLA would make a float32 one."""
+    compiled = lower_append("bfloat16").lower().compile()
+    analysis: Any = compiled.memory_analysis()
+    assert analysis.temp_size_in_bytes < 2.5 * (64 * 16 * 2 * 8 * 2)  # two pools
+    assert "f32[64,16,2,8]" not in str(compiled.as_text())
+
+
 def test_append_is_one_scatter_for_each_pool():
     """In the pool's own type: on GPUs that is in place."""
     text = lower_append("bfloat16").lower(lowering_platforms=("rocm",)).as_text()
@@ -88,11 +99,10 @@ def test_positions_and_pages_that_overflow_are_dropped():
     assert not np.asarray(k_pages).any()
 
 
-def test_gradients_flow_through_an_append():
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_gradients_flow_through_an_append(dtype):
     rng = np.random.default_rng(0)
-    pages, new = (
-        jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((4, 2, 1, 8), (1, 1, 1, 8))
-    )
+    pages, new = (jnp.asarray(rng.normal(size=s), dtype) for s in ((4, 2, 1, 8), (1, 1, 1, 8)))
     tables, lengths = jnp.array([[3, 1]], jnp.int32), jnp.array([2], jnp.int32)
 
     def total(pages, new):
@@ -100,8 +110,32 @@ def test_gradients_flow_through_an_append():
         return jnp.sum(k_pages**2)
 
     d_pages, d_new = jax.grad(total, argnums=(0, 1))(pages, new)
-    np.testing.assert_allclose(d_pages, (2 * pages).at[1, 0].set(0))
-    np.testing.assert_allclose(d_new, 2 * new)
+    np.testing.assert_array_equal(d_pages, (2 * pages).at[1, 0].set(0))
+    np.testing.assert_array_equal(d_new, 2 * new)
+    _, tangent = jax.jvp(total, (pages, new), (pages, new))
+    np.testing.assert_allclose(tangent, total(pages, new) * 2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_append_under_vmap_and_over_a_mesh(dtype):
+    rng = np.random.default_rng(0)
+    shapes = (6, 2, 2, 8), (6, 2, 2, 4), (3, 2, 2, 2, 8), (3, 2, 2, 2, 4)
+    k_pages, v_pages, key, value = (jnp.asarray(rng.normal(size=s), dtype) for s in shapes)
+    tables = jnp.asarray(np.stack([rng.permutation(6).reshape(2, 3) for _ in range(3)]), jnp.int32)
+    lengths = jnp.array([1, 3], jnp.int32)
+    many = jax.jit(jax.vmap(append_to_pages, (None, None, 0, 0, 0, None)))
+    found = many(k_pages, v_pages, key, value, tables, lengths)
+    mesh = mesh_of(AxisType.Auto)
+    heads = P(None, None, "h")
+    for i in range(3):
+        operands = k_pages, v_pages, key[i], value[i], tables[i], lengths
+        one = jax.jit(append_to_pages)(*operands)
+        placed = place(operands, mesh, (heads,) * 4 + (P(), P()))
+        assert_same([x[i].astype(jnp.float32) for x in found], [x.astype(jnp.float32) for x in one])
+        divided = jax.jit(append_to_pages)(*placed)
+        for a, b in zip(divided, one, strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert collectives(jax.jit(append_to_pages), *placed) == []
 
 
 @pytest.mark.parametrize(
