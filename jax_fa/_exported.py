@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
-from jax.interpreters import mlir
+from jax.interpreters import ad, mlir
 from jax.sharding import AbstractMesh, NamedSharding
 
 from jax_fa._spec import AttentionSpec
@@ -61,6 +61,15 @@ def _types(*_: Any, jaxprs: tuple[ClosedJaxpr], **__: Any) -> list[Any]:
 @_divided_p.def_impl
 def _evaluate(*arrays: Any, jaxprs: tuple[ClosedJaxpr], **_: Any) -> Any:
     return jaxpr_as_fun(jaxprs[0])(*arrays)
+
+
+def _refuse_derivatives(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError(
+        "attention is differentiable once, by reverse mode; second derivatives are not served"
+    )
+
+
+ad.primitive_jvps[_divided_p] = _refuse_derivatives
 
 
 def _lower(

@@ -37,8 +37,8 @@ def _attention(operation, spec, *operands):
 
 
 # Of the operands only the query may be wanted: then the others' gradients, which may be as large as
-# a cache, are not computed. An empty tuple in the residuals says so, since it is no array.
-_QUERY_ALONE = ()
+# a cache, are not computed. A residual's length says so: their tree would not do, since JAX may
+# give _attention_bwd that of a later call of _attention_fwd than the one whose arrays it gives.
 
 
 def _attention_fwd(operation, spec, *operands):
@@ -46,7 +46,8 @@ def _attention_fwd(operation, spec, *operands):
     operands = tuple(None if x is None else x.value for x in operands)
     out, lse = operation.forward(spec, *operands)
     out, lse = checkpoint_name(out, OUT_NAME), checkpoint_name(lse, LSE_NAME)
-    return (out, lse), (operands, out, lse, None if with_d_keys else _QUERY_ALONE)
+    wanted = full((int(with_d_keys),), 0, jnp.int8, out)
+    return (out, lse), (operands, out, lse, wanted)
 
 
 def _attention_bwd(operation, spec, residuals, cotangents):
@@ -54,7 +55,7 @@ def _attention_bwd(operation, spec, residuals, cotangents):
     query = operands[0]
     d_out, d_lse = (_instantiate(x, query) for x in cotangents)
     d_lse = d_lse.astype(_shapes.lse_dtype(query.dtype))
-    with_d_keys = wanted is None
+    with_d_keys = wanted.shape[-1] == 1
     gradients = operation.backward(spec, with_d_keys, *operands, out, lse, d_out, d_lse)
     if not with_d_keys:
         gradients = *gradients, None, None

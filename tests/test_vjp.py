@@ -152,3 +152,29 @@ def test_saving_the_named_results_avoids_a_second_forward_call():
         return (gradient.lower(q).compile().as_text() or "").count(" while(")
 
     assert loops(policy) < loops(None)
+
+
+@pytest.mark.parametrize("first", [(0,), (0, 1, 2)], ids=str)
+def test_gradients_do_not_depend_on_what_was_asked_for_before(first):
+    """In a loop JAX may use a forward it has kept, with the residual tree of a later one."""
+    operands = Case("", t=8, s=8, n=2, k=1, h=16).operands("float32")
+
+    def total(*operands):
+        return jnp.sum(flash_attention(*operands) ** 2)
+
+    def twice(*operands):
+        return jax.lax.scan(lambda sum, _: (sum + total(*operands), None), 0.0, length=2)[0]
+
+    every = (0, 1, 2)
+    expected = jax.grad(total, every)(*operands)
+    jax.grad(total, first)(*operands)
+    for argnums in (every, (0,), (1,), every):
+        for gradient, i in zip(jax.grad(twice, argnums)(*operands), argnums, strict=True):
+            np.testing.assert_allclose(gradient, 2 * expected[i], rtol=1e-5, atol=1e-6)
+
+
+def test_a_second_derivative_is_refused_by_name():
+    operands = Case("", t=8, s=8, n=2, k=1, h=16).operands("float32")
+    f = jax.grad(lambda *x: jnp.sum(flash_attention(*x) ** 2))
+    with pytest.raises(NotImplementedError, match="attention is differentiable once"):
+        jax.jacfwd(f)(*operands)
