@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jax_fa import _blockwise, _rows, _shapes
+from jax_fa import _blockwise, _rows, _shapes, _sharding
 from jax_fa._keys import FlatKeys
 from jax_fa._spec import AttentionSpec
 from jax_fa._vary import full, vary_together
@@ -44,7 +44,8 @@ def attention(
         bias = jnp.where(mask, bias, jnp.asarray(-jnp.inf, bias.dtype))
     bias = jnp.swapaxes(bias, 1, 2)  # rows first, as in everything else
     operands = vary_together(query, key, value, bias, query_lengths, key_lengths)
-    return _attention(spec, with_d_bias, *operands)
+    attend = functools.partial(_attention, spec, with_d_bias)
+    return _sharding.in_auto_mode(attend, (0, 4), (0, 3))(*operands)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jax_fa import _shapes, _spec
+from jax_fa import _shapes, _sharding, _spec
 
 
 def append_to_pages(
@@ -58,6 +58,27 @@ def append_to_pages(
     _shapes.append_to_pages(
         k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths, heads_first
     )
+    return _append(
+        heads_first, k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _append(heads_first: bool, *operands: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    write = functools.partial(_write, heads_first)
+    return _sharding.in_auto_mode(write, (0, 4), (1, 4))(*operands)
+
+
+def _write(
+    heads_first: bool,
+    k_pages: jax.Array,
+    v_pages: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    block_tables: jax.Array,
+    key_lengths: jax.Array,
+    new_lengths: jax.Array | None,
+) -> tuple[jax.Array, jax.Array]:
     num_pages, page_size = k_pages.shape[0], k_pages.shape[2 if heads_first else 1]
     batch, tokens = key.shape[:2]
     keep = jnp.ones((batch, tokens), bool)

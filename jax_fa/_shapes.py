@@ -290,7 +290,7 @@ def as_array(name: str, operand: Any) -> jax.Array:
     """`operand` as a JAX array, or a TypeError that names it."""
     if not isinstance(operand, (jax.Array, np.ndarray)) and not hasattr(operand, "__jax_array__"):
         raise TypeError(f"{name} must be an array; got {type(operand).__name__}")
-    if isinstance(operand, np.ndarray) and operand.dtype.hasobject:
+    if isinstance(operand, np.ndarray) and operand.dtype.kind in "OSUMm":
         raise TypeError(f"{name} must be an array of numbers; got dtype {operand.dtype}")
     return jnp.asarray(operand)
 

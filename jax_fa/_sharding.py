@@ -109,6 +109,24 @@ def _result_specs(rule: Rule, mesh: Any, arrays: Sequence[Any]) -> tuple[Partiti
     return _specs(rule, mesh, arrays, shardings)[1]
 
 
+def in_auto_mode(call: Any, *results: tuple[int, int]) -> Any:
+    """`call`, for which the compiler finds how it divides, on mesh axes of any type.
+
+    results: for each the number of an operand, and of how many leading dimensions it has the
+      sharding.
+    """
+
+    def automatic(*operands):
+        mesh = jax.sharding.get_abstract_mesh()
+        if mesh.manual_axes or not mesh.explicit_axes:
+            return call(*operands)
+        specs = [jax.typeof(operands[i]).sharding.spec[:dims] for i, dims in results]
+        specs = tuple(PartitionSpec(*spec) for spec in specs)
+        return jax.sharding.auto_axes(call, out_sharding=specs)(*operands)
+
+    return automatic
+
+
 def _of_arrays(function: Any, given: Sequence[bool]) -> Any:
     """`function` of those operands alone that are given; the others are None."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
-from meshes import assert_same, collectives, mesh_of, place
+from meshes import collectives, mesh_of, place
 
 from jax_fa import append_to_pages
 
@@ -116,26 +116,45 @@ def test_gradients_flow_through_an_append(dtype):
     np.testing.assert_allclose(tangent, total(pages, new) * 2, rtol=1e-2)
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_append_under_vmap_and_over_a_mesh(dtype):
+def append_operands(dtype):
+    """Of three appends to one pool."""
     rng = np.random.default_rng(0)
     shapes = (6, 2, 2, 8), (6, 2, 2, 4), (3, 2, 2, 2, 8), (3, 2, 2, 2, 4)
-    k_pages, v_pages, key, value = (jnp.asarray(rng.normal(size=s), dtype) for s in shapes)
-    tables = jnp.asarray(np.stack([rng.permutation(6).reshape(2, 3) for _ in range(3)]), jnp.int32)
-    lengths = jnp.array([1, 3], jnp.int32)
-    many = jax.jit(jax.vmap(append_to_pages, (None, None, 0, 0, 0, None)))
-    found = many(k_pages, v_pages, key, value, tables, lengths)
-    mesh = mesh_of(AxisType.Auto)
-    heads = P(None, None, "h")
+    arrays = [jnp.asarray(rng.normal(size=s), dtype) for s in shapes]
+    tables = np.stack([rng.permutation(6).reshape(2, 3) for _ in range(3)])
+    return *arrays, jnp.asarray(tables, jnp.int32), jnp.array([1, 3], jnp.int32)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_append_under_vmap(dtype):
+    operands = append_operands(dtype)
+    many = jax.jit(jax.vmap(append_to_pages, (None, None, 0, 0, 0, None)))(*operands)
     for i in range(3):
-        operands = k_pages, v_pages, key[i], value[i], tables[i], lengths
-        one = jax.jit(append_to_pages)(*operands)
-        placed = place(operands, mesh, (heads,) * 4 + (P(), P()))
-        assert_same([x[i].astype(jnp.float32) for x in found], [x.astype(jnp.float32) for x in one])
-        divided = jax.jit(append_to_pages)(*placed)
-        for a, b in zip(divided, one, strict=True):
-            np.testing.assert_array_equal(a, b)
-        assert collectives(jax.jit(append_to_pages), *placed) == []
+        one = append_to_pages(*(x[i] if 2 <= j < 5 else x for j, x in enumerate(operands)))
+        for a, b in zip(many, one, strict=True):
+            np.testing.assert_array_equal(a[i], b)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize("rows", [P(None, None, "h"), P("b", None, "h")], ids=str)
+def test_append_over_a_mesh(rows, dtype, kind):
+    operands = [x[0] if 2 <= j < 5 else x for j, x in enumerate(append_operands(dtype))]
+    heads, mesh = P(None, None, "h", None), mesh_of(kind)
+    placed = place(operands, mesh, (heads, heads, rows, rows, P(), P(rows[0])))
+
+    def total(*operands):
+        return sum(jnp.sum(x.astype(jnp.float32) ** 2) for x in append_to_pages(*operands))
+
+    gradients = jax.grad(total, argnums=(0, 1, 2, 3))
+    with jax.set_mesh(mesh):
+        for f in (append_to_pages, jax.jit(append_to_pages), jax.jit(gradients)):
+            for a, b in zip(f(*placed), jax.jit(f)(*operands), strict=True):
+                np.testing.assert_array_equal(a, b)
+        found = jax.jit(append_to_pages)(*placed)
+        assert [x.sharding.spec for x in found] == [heads, heads]
+        if rows == P(None, None, "h"):
+            assert collectives(jax.jit(append_to_pages), *placed) == []
 
 
 @pytest.mark.parametrize(

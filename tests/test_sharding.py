@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from meshes import assert_same, collectives, mesh_of, place, scalar_of
 from packs import PAGED_RUNS, Cache, Pack
 
-from jax_fa import flash_attention, flash_attention_varlen, paged_attention
+from jax_fa import flash_attention, flash_attention_varlen, nn, paged_attention
 
 attend: Any = functools.partial(paged_attention, return_lse=True)
 CACHE = Cache(
@@ -330,3 +330,22 @@ def test_dense_kernels_divide(target):
         np.asarray(f(*placed), np.float32), np.asarray(f(*arrays), np.float32)
     )
     assert collectives(f, *placed) == []
+
+
+@pytest.mark.parametrize("bias_spec", [P(), P("b", "h")], ids=str)
+def test_a_bias_over_explicit_axes(bias_spec):
+    case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+    rng = np.random.default_rng(0)
+    bias = jnp.asarray(rng.standard_normal((4, 8, 10, 12), np.float32))
+    made, mesh = (*case.operands("float32"), bias), mesh_of(AxisType.Explicit)
+
+    def attend(q, k, v, bias):
+        return nn.dot_product_attention(q, k, v, bias, return_residual=True)
+
+    gradients = jax.grad(scalar_of(attend), argnums=(0, 1, 2, 3))
+    with jax.set_mesh(mesh):
+        placed = place(made, mesh, (ROWS, ROWS, ROWS, bias_spec))
+        found, divided = jax.jit(gradients)(*placed), jax.jit(attend)(*placed)
+        assert jax.typeof(divided[0]).sharding.spec == P("b", None, "h", None)
+    assert_same(divided, attend(*made))
+    assert_same(found, gradients(*made))
