@@ -73,6 +73,13 @@ def test_operands_must_be_arrays(name):
         flash_attention(**operands)
 
 
+@pytest.mark.parametrize("array", [np.array("text"), np.array(None), np.array(0, "M8[s]")], ids=str)
+def test_operands_must_be_numbers(array):
+    x = jnp.zeros((1, 4, 1, 8))
+    with pytest.raises(TypeError, match="key must be an array of numbers; got dtype"):
+        flash_attention(x, array, x)
+
+
 @pytest.mark.parametrize("name", ["query_lengths", "key_lengths"])
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool"])
 def test_lengths_of_another_dtype_are_not_converted(name, dtype):

@@ -337,7 +337,8 @@ def test_a_bias_over_explicit_axes(bias_spec):
     case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
     rng = np.random.default_rng(0)
     bias = jnp.asarray(rng.standard_normal((4, 8, 10, 12), np.float32))
-    made, mesh = (*case.operands("float32"), bias), mesh_of(AxisType.Explicit)
+    made: Any = (*case.operands("float32"), bias)
+    mesh = mesh_of(AxisType.Explicit)
 
     def attend(q, k, v, bias):
         return nn.dot_product_attention(q, k, v, bias, return_residual=True)
