@@ -83,7 +83,9 @@ class _Problem(NamedTuple):
     @classmethod
     def of(cls, spec: AttentionSpec, keys: Keys, work: Work, bias: jax.Array | None) -> _Problem:
         scale = _Scale.of(spec, bias is not None)
-        return cls(spec, scale, work.block_q, min(BLOCK_K, keys.capacity))
+        # Known sequences have a block of their own, also where their number is symbolic.
+        longest = keys.capacity if work.longest is None else work.longest
+        return cls(spec, scale, work.block_q, min(BLOCK_K, longest))
 
     def rows(self, query: jax.Array, item: Items) -> tuple[Block, jax.Array, jax.Array, Any]:
         """The item's block of rows, their key intervals [block_q], and its range of key blocks."""

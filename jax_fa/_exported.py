@@ -40,9 +40,9 @@ def exportable(function: Any, options: Options) -> Callable[..., Any]:
 
     def call(*arrays):
         jaxpr = jax.make_jaxpr(function)(*arrays)
-        rule = function.sharding_rule
+        params = {"call": function.fun, "rule": function.sharding_rule, "options": options}
         # Within a tuple, since a jaxpr that JAX has yet to simplify would have to be done so here.
-        return tuple(_divided_p.bind(*arrays, jaxprs=(jaxpr,), rule=rule, options=options))
+        return tuple(_divided_p.bind(*arrays, jaxprs=(jaxpr,), **params))
 
     return call
 
@@ -77,6 +77,7 @@ def _lower(
     ctx: Any,
     *values: Any,
     jaxprs: tuple[ClosedJaxpr],
+    call: Any,
     rule: Any,
     options: Options,
 ) -> Any:
@@ -84,6 +85,10 @@ def _lower(
     devices = module.axis_context.num_devices
     if not module.lowering_parameters.for_export or devices == 1:
         return mlir.lower_fun(jaxpr_as_fun(jaxprs[0]), multiple_results=True)(ctx, *values)
+    sizes = [size for x in (*ctx.avals_in, *ctx.avals_out) for size in x.shape]
+    if not all(isinstance(size, int) for size in sizes):
+        # A rule has no symbolic sizes: as the compiler finds that it divides.
+        return mlir.lower_fun(call, multiple_results=True)(ctx, *values)
     if not _partitioners:
         raise NotImplementedError(
             f"exporting attention over several devices needs internals that JAX {jax.__version__}"

@@ -35,6 +35,7 @@ class Work(NamedTuple):
     items: Items
     count: Any  # items in use; may be traced, so that surplus ones cost nothing
     block_q: int  # rows of an item, at most all rows
+    longest: int | None = None  # keys of a sequence, where known
 
 
 def block_q(rows: int) -> int:
@@ -68,7 +69,7 @@ def dense_work(
         key_length=of_sequence(key_lengths, s),
         first_row=first_row,
     )
-    return Work(items, first_row.shape[0], size)
+    return Work(items, first_row.shape[0], size, s)
 
 
 def packed_work(

@@ -128,6 +128,17 @@ def test_six_devices_in_either_order():
         assert named.shard_shape((6, 5, 6, 7)) == (6 // sizes[0], 5, 6 // sizes[1], 7)
 
 
+def test_symbolic_sizes():
+    """Right, if not divided by the rule."""
+    attend, make, specs = PROBLEMS["dense"]
+    arrays = make()
+    (b,) = export.symbolic_shape("b")
+    types = [jax.ShapeDtypeStruct((2 * b, *x.shape[1:]), x.dtype) for x in arrays]
+    loaded = export.deserialize(exported(attend, types, specs, mesh_of(AxisType.Auto)))
+    placed = place(arrays, mesh_of(AxisType.Auto), specs)
+    assert_same(jax.jit(loaded.call)(*placed), attend(*arrays))
+
+
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_kernels_divide(target):
     f = functools.partial(flash_attention, causal=True, implementation=target)

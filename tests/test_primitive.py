@@ -176,6 +176,22 @@ def test_export_and_call(implementation):
     np.testing.assert_array_equal(loaded.call(*operands), f(*operands))
 
 
+@pytest.mark.parametrize("sizes", ["b, 9", "1, t"])
+def test_export_with_symbolic_sizes(sizes):
+    """Packed or longer dimensions need a constraint: at least a block of them."""
+    symbols = export.symbolic_shape(f"{sizes}, 2, 16", constraints=["t >= 128"] * ("t" in sizes))
+    types = [jax.ShapeDtypeStruct(symbols, "bfloat16")] * 3
+    f = jax.jit(lambda *x: jax.vjp(flash_attention, *x)[1](x[0]))
+    allowed = [export.DisabledSafetyCheck.custom_call("jax_fa_flash")]
+    exported = export.export(f, platforms=("cpu", "rocm"), disabled_checks=allowed)(*types)
+    for size in (129, 300):
+        shape = {"b, 9": (size, 9), "1, t": (1, size)}[sizes]
+        rng = np.random.default_rng(0)
+        operands = [jnp.asarray(rng.standard_normal((*shape, 2, 16)), "bfloat16")] * 3
+        for a, b in zip(exported.call(*operands), f(*operands), strict=True):
+            np.testing.assert_allclose(*(np.asarray(x, np.float32) for x in (a, b)), atol=1e-2)
+
+
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize("specs", [(P("x"),) * 3, (P("x"), P(), P())], ids=["all", "query alone"])
 def test_gradients_under_shard_map(implementation, specs):
