@@ -139,7 +139,8 @@ def _add_to_bias(d_bias: jax.Array, block: jax.Array, rows: Block, keys: Block) 
     """Adds [rows, N, keys] to d_bias [Tb, Nb, Sb], summed over what the bias shares."""
     shared = [axis for axis, size in enumerate(d_bias.shape) if size == 1]
     block = jnp.sum(block, axis=shared, keepdims=True)
-    start = [0 if 0 in shared else rows.start, 0, 0 if 2 in shared else keys.start]
+    zero = jnp.int32(0)  # of the starts' own type, with 64-bit numbers enabled too
+    start = [zero if 0 in shared else rows.start, zero, zero if 2 in shared else keys.start]
     old = lax.dynamic_slice(d_bias, start, block.shape)
     return lax.dynamic_update_slice(d_bias, old + block, start)
 

@@ -308,3 +308,19 @@ def test_where_jax_forbids_rank_promotion(with_bias):
     bias = normal(4, N, T, S) if with_bias else None
     with jax.numpy_rank_promotion("raise"):
         jax.jit(jax.grad(lambda q, k, v: ours(q, k, v, bias)[0].sum(), (0, 1, 2)))(*operands())
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 6, 7), (1, 1, 6, 1), (1, 4, 1, 7)], ids=str)
+def test_bias_gradient_with_64_bit_numbers_enabled(shape):
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(0)
+        q, k, v = (jnp.asarray(rng.standard_normal((2, s, 4, 8))) for s in (6, 7, 7))
+        bias = jnp.asarray(rng.standard_normal(shape))
+
+        def gradient(attend):
+            return jax.grad(lambda b: jnp.sum(jnp.sin(attend(q, k, v, b))))(bias)
+
+        actual = gradient(nn.dot_product_attention)
+        assert actual.dtype == jnp.float64
+        expected = gradient(jax.nn.dot_product_attention)
+        np.testing.assert_allclose(actual, expected, atol=1e-5)  # its softmax is float32
