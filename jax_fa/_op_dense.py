@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from jax_fa import _blockwise, _op_varlen, _registry, _rows, _segments, _select, _sharding
 from jax_fa._keys import FlatKeys
@@ -72,6 +71,11 @@ def _rule(query: Any, key: Any, *rest: Any, gradients: int = 0) -> _sharding.Rul
     )
 
 
+# Segments are few: the launch of a batch has room for so many and an eighth for each row. More make
+# its workgroups go round.
+_GRID_SEQUENCES = 64
+
+
 def _kernel(
     spec: AttentionSpec,
     target: str,
@@ -86,8 +90,10 @@ def _kernel(
     lead, shape = query.ndim - 3, query.shape
     if query_segment_ids is not None:
         query, key, value = (join_leading(x, lead + 1) for x in (query, key, value))
-        offsets = _offsets(query_lengths, key_lengths, query_segment_ids, key_segment_ids)
-        out, lse = _segments_kernel(spec, target, query, key, value, *offsets)
+        cu_q, cu_k, count = _offsets(query_lengths, key_lengths, query_segment_ids, key_segment_ids)
+        # How many segments there are, only the device knows.
+        room = _GRID_SEQUENCES + _GRID_SEQUENCES // 8 * math.prod(shape[:lead])
+        out, lse = _op_varlen.kernel(spec, target, query, key, value, cu_q, cu_k, count, room)
     else:
         query, key, value = (join_leading(x, lead) for x in (query, key, value))
         num_splits = _select.useful_splits(spec.num_splits, key.shape[1])
@@ -97,34 +103,6 @@ def _kernel(
             _registry.FLASH, spec, target, num_splits, query, key, value, *lengths
         )
     return out.reshape(shape), lse.reshape(shape[:-1])
-
-
-# A launch has a workgroup or more for every sequence that its offsets have room for, and ids may
-# make as many as there are tokens.
-_LAUNCH_SIZES = (64, 512, 4096)
-
-
-def _segments_kernel(
-    spec: AttentionSpec,
-    target: str,
-    query: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    cu_seqlens_q: jax.Array,
-    cu_seqlens_k: jax.Array,
-    count: jax.Array,
-) -> Pair:
-    """The kernel of packed sequences, in a launch for about as many as there are."""
-    room = cu_seqlens_q.shape[0] - 1
-    sizes = [*(size for size in _LAUNCH_SIZES if size < room), room]
-
-    def launch(size: int, query: Any, key: Any, value: Any, cu_q: Any, cu_k: Any) -> Pair:
-        offsets = cu_q[: size + 1], cu_k[: size + 1]
-        return _op_varlen.kernel(spec, target, query, key, value, *offsets)
-
-    branches = [functools.partial(launch, size) for size in sizes]
-    smallest = jnp.sum(count > jnp.array(sizes[:-1], jnp.int32))
-    return lax.switch(smallest, branches, query, key, value, cu_seqlens_q, cu_seqlens_k)
 
 
 def _xla(spec: AttentionSpec, query: jax.Array, *rest: Any) -> Pair:

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jax_fa import _blockwise, _registry, _rows, _select, _sharding
 from jax_fa._keys import FlatKeys
@@ -70,14 +71,26 @@ def kernel(
     value: jax.Array,
     cu_seqlens_q: jax.Array,
     cu_seqlens_k: jax.Array,
+    num_sequences: jax.Array | None = None,
+    grid_sequences: int | None = None,
 ) -> Pair:
-    """The custom call."""
+    """The custom call.
+
+    num_sequences: int32 [], the sequences past which all are empty; None: all that the offsets
+      have room for. The launch is made for grid_sequences; with more its workgroups go round.
+    """
+    room = cu_seqlens_q.shape[0] - 1
+    sequences = room if grid_sequences is None else min(grid_sequences, room)
     num_splits = _select.useful_splits(spec.num_splits, key.shape[0])
     num_splits = num_splits or _select.varlen_splits(
-        target, query.shape, key.shape, cu_seqlens_q.shape[0] - 1, spec.max_seqlen_k
+        target, query.shape, key.shape, sequences, spec.max_seqlen_k
     )
-    operands = query, key, value, cu_seqlens_q, cu_seqlens_k
-    return kernel_call(_registry.VARLEN, spec, target, num_splits, *operands)
+    if num_sequences is not None:
+        num_sequences = num_sequences.reshape(1)
+    operands = query, key, value, cu_seqlens_q, cu_seqlens_k, num_sequences
+    return kernel_call(
+        *(_registry.VARLEN, spec, target, num_splits, *operands), grid_sequences=np.int64(sequences)
+    )
 
 
 def _xla(spec: AttentionSpec, *operands: jax.Array) -> Pair:

@@ -72,9 +72,7 @@ def flash_attention(
       query_segment_ids: int32 [\*B, T], non-decreasing along T; negative is padding, a row that is
         empty. A row sees keys of its own id alone, and causal and window count within the segment,
         exactly as if it were unpacked.
-      key_segment_ids: int32 [\*B, S], likewise; negative is a key that nobody sees. Kernels choose
-        one of a few launch sizes by the number of segments, for which a GPU may wait once a call;
-        flash_attention_varlen never does.
+      key_segment_ids: int32 [\*B, S], likewise; negative is a key that nobody sees.
       return_lse: also return the log-sum-exp.
       num_splits: parts in which kernels take the keys of a row, merged at the end; None is
         automatic. More keep a GPU busy when there are few rows and many keys.

@@ -141,7 +141,7 @@ def test_branches(target, taken):
 
 SCALAR_LOADS = {
     "gfx950": {1: "s_load_dword"} | {size: f"s_load_dwordx{size}" for size in (2, 4, 8, 16)},
-    "gfx1201": {size: f"s_load_b{32 * size}" for size in (1, 2, 4, 8, 16)},
+    "gfx1201": {size: f"s_load_b{32 * size}" for size in (1, 2, 3, 4, 8, 16)},
 }
 
 

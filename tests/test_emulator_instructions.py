@@ -15,7 +15,7 @@ NO_RESULT = {
     "gfx950": {"s_barrier", "s_endpgm", "s_nop", "s_waitcnt"},
     "gfx1201": {"s_barrier_signal", "s_barrier_wait", "s_clause", "s_delay_alu", "s_endpgm"}
     | {"s_nop", "s_sendmsg", "s_wait_alu", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt"}
-    | {"s_wait_loadcnt_dscnt", "global_inv"},
+    | {"s_wait_loadcnt_dscnt", "s_wait_storecnt", "global_inv"},
 }
 
 

@@ -123,6 +123,7 @@ OPS = [
     Op("s_xor_b64", "s_xor_b64", S64, _nonzero(lambda a, b: a ^ b, 64)),
     Op("s_andn2_b64", "s_and_not1_b64", S64, _nonzero(lambda a, b: a & ~b, 64)),
     Op("s_orn2_b32", "s_or_not1_b32", S32, _nonzero(lambda a, b: a | ~b)),
+    Op("s_orn2_b64", "s_or_not1_b64", S64, _nonzero(lambda a, b: a | ~b, 64)),
     Op("s_nand_b32", "s_nand_b32", S32, _nonzero(lambda a, b: ~(a & b))),
     Op("s_nor_b64", "s_nor_b64", S64, _nonzero(lambda a, b: ~(a | b), 64)),
     Op("s_xnor_b32", "s_xnor_b32", S32, _nonzero(lambda a, b: ~(a ^ b))),
@@ -245,10 +246,16 @@ def _compare(name: str) -> str:
     return f"s_{name}" if name.startswith("bit") else f"s_cmp_{name}"
 
 
+def _has_constant_form(name: str) -> bool:
+    return name.endswith(("_i32", "_u32"))
+
+
 def _lines(target: str) -> dict[str, str]:
     lines = {}
     for name, (_, bits) in COMPARES.items():
         lines[name] = f"{_compare(name)} {registers(16, bits)}, {registers(18, bits)}"
+        if target == "gfx950" and _has_constant_form(name):
+            lines[f"k_{name}"] = f"s_cmpk_{name} s16, {CONSTANT:#x}"
     for name, row in CONSTANTS.items():
         lines[name.replace(" ", "_")] = row[0 if target == "gfx950" else 1]
     for op in OPS:
@@ -277,7 +284,14 @@ CONSTANTS = {
         -3 * 0x10001 & M32,
         None,
     ),
+    "clear a bit": (
+        *("s_mov_b32 s20, -1\ns_bitset0_b32 s20, 37",) * 2,
+        0xFFFFFFDF,
+        None,
+    ),
 }
+# gfx950 compares with a constant of 16 bits, whose sign goes on where integers are signed.
+CONSTANT = 0x8001
 
 
 INSTRUCTIONS = {target: Instructions(target, _lines(target)) for target in TARGETS}
@@ -308,6 +322,21 @@ def test_compare(target, compare):
     mask = (1 << bits) - 1
     for (a, b, _, _), scc in zip(rows.tolist(), sccs, strict=True):
         assert scc == function(a & mask, b & mask), (hex(a), hex(b))
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [
+        pytest.param(name, marks=compared("gfx950", f"s_cmpk_{name}"))
+        for name in filter(_has_constant_form, sorted(COMPARES))
+    ],
+)
+def test_compare_with_a_constant(compare):
+    function, _ = COMPARES[compare]
+    rows, _, sccs = INSTRUCTIONS["gfx950"].run(f"k_{compare}")
+    constant = CONSTANT | 0xFFFF0000 if compare.endswith("i32") else CONSTANT
+    values = [*rows[:, 0].tolist()]
+    assert list(sccs) == [function(a & M32, constant) for a in values]
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ CALLS = {
             "value": ((TK, K, H), F16),
             "cu_seqlens_q": ((B + 1,), I32),
             "cu_seqlens_k": ((B + 1,), I32),
+            "num_sequences": ((0,), I32),
         },
         {"out": ((TQ, N, H), F16), "lse": ((TQ, N), F32), "workspace": ((0,), U8)},
-        {},
+        {"grid_sequences": np.int64(B)},
     ),
     "jax_fa_paged": (
         {
@@ -78,7 +79,14 @@ def test_right_operands_run(name, target, changes):
     ("name", "changes"),
     [
         ("jax_fa_varlen", {"key": ((0, K, H), F16), "value": ((0, K, H), F16)}),
-        ("jax_fa_varlen", {"cu_seqlens_q": ((1,), I32), "cu_seqlens_k": ((1,), I32)}),
+        (
+            "jax_fa_varlen",
+            {
+                **dict.fromkeys(("cu_seqlens_q", "cu_seqlens_k"), ((1,), I32)),
+                "grid_sequences": np.int64(0),
+            },
+        ),
+        ("jax_fa_varlen", {"num_sequences": ((1,), I32), "grid_sequences": np.int64(0)}),
         ("jax_fa_paged", {"k_pages": ((0, PAGE, K, H), F16), "v_pages": ((0, PAGE, K, H), F16)}),
         ("jax_fa_paged", {"block_tables": ((B, 0), I32)}),
         (
@@ -108,6 +116,9 @@ def test_nothing_to_see(name, changes):
             r"cu_seqlens_k must be .* \[3\]; got \[2\]",
         ),
         ("jax_fa_varlen", {"cu_seqlens_k": ((B + 1,), U8)}, r"cu_seqlens_k must be i32; got u8"),
+        ("jax_fa_varlen", {"num_sequences": ((2,), I32)}, r"num_sequences must be .* got \[2\]"),
+        ("jax_fa_varlen", {"grid_sequences": np.int64(3)}, r"grid_sequences must be .*2; got 3"),
+        ("jax_fa_varlen", {"grid_sequences": np.int64(-1)}, r"grid_sequences must be .* got -1"),
         ("jax_fa_varlen", {"out": ((TQ, K, H), F16)}, r"out must be \[tq, N, H\] = .* got"),
         (
             "jax_fa_varlen",

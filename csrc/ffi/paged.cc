@@ -89,7 +89,7 @@ ffi::Error Execute(CallDevice device, Buffer query, Buffer k_pages, Buffer v_pag
     problem.key_lengths = key_lengths.typed_data<int32_t>();
     problem.query_lengths = IndicesOrNull(query_lengths);
     problem.cu_seqlens_q = IndicesOrNull(cu_seqlens_q);
-    problem.batch = block_tables.dimensions()[0];
+    problem.batch = problem.grid_sequences = block_tables.dimensions()[0];
     problem.seqlen_q = query.dimensions()[problem.cu_seqlens_q != nullptr ? 0 : 1];
     problem.num_kv_heads = pages.num_kv_heads;
     problem.paged = true;

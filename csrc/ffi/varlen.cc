@@ -1,5 +1,7 @@
 #include "ffi/varlen.h"
 
+#include <string>
+
 #include "ffi/attention.h"
 
 namespace jax_fa {
@@ -9,8 +11,9 @@ using Buffer = ffi::AnyBuffer;
 using Result = ffi::Result<ffi::AnyBuffer>;
 
 ffi::Error CheckOperands(const Buffer& query, const Buffer& key, const Buffer& value,
-                         const Buffer& cu_seqlens_q, const Buffer& cu_seqlens_k, const Buffer& out,
-                         const Buffer& lse, const Buffer& workspace) {
+                         const Buffer& cu_seqlens_q, const Buffer& cu_seqlens_k,
+                         const Buffer& num_sequences, const Buffer& out, const Buffer& lse,
+                         const Buffer& workspace) {
   if (ffi::Error error = FirstError(
           {CheckDtypes(query, "key", key, "value", value, out, lse, workspace),
            CheckRank("query", query, 3, "[tq, N, H]"), CheckRank("key", key, 3, "[tk, K, H]"),
@@ -30,21 +33,28 @@ ffi::Error CheckOperands(const Buffer& query, const Buffer& key, const Buffer& v
        CheckShape("lse", lse, {total_q, num_heads}, "[tq, N]"),
        CheckIndices("cu_seqlens_q", cu_seqlens_q, bounds, "[n + 1]", /*optional=*/false),
        CheckIndices("cu_seqlens_k", cu_seqlens_k, bounds, "[n + 1]", /*optional=*/false),
+       CheckIndices("num_sequences", num_sequences, 1, "[1]", /*optional=*/true),
        CheckHeads(query, num_kv_heads)});
 }
 
 ffi::Error Execute(CallDevice device, Buffer query, Buffer key, Buffer value, Buffer cu_seqlens_q,
-                   Buffer cu_seqlens_k, Result out, Result lse, Result workspace,
-                   std::string_view target_name, float scale, float soft_cap, int64_t window_left,
-                   int64_t window_right, bool top_left, int64_t num_splits) {
+                   Buffer cu_seqlens_k, Buffer num_sequences, Result out, Result lse,
+                   Result workspace, std::string_view target_name, float scale, float soft_cap,
+                   int64_t window_left, int64_t window_right, bool top_left, int64_t num_splits,
+                   int64_t grid_sequences) {
   return Guarded([&] {
     const AttentionOptions options = {scale,        soft_cap, window_left,
                                       window_right, top_left, num_splits};
-    if (ffi::Error error = FirstError(
-            {CheckOperands(query, key, value, cu_seqlens_q, cu_seqlens_k, *out, *lse, *workspace),
-             CheckOptions(options)});
+    if (ffi::Error error = FirstError({CheckOperands(query, key, value, cu_seqlens_q, cu_seqlens_k,
+                                                     num_sequences, *out, *lse, *workspace),
+                                       CheckOptions(options)});
         error.failure()) {
       return error;
+    }
+    const int64_t sequences = cu_seqlens_q.dimensions()[0] - 1;
+    if (grid_sequences < 0 || grid_sequences > sequences) {
+      return MustBe("grid_sequences", "from 0 to " + std::to_string(sequences),
+                    std::to_string(grid_sequences));
     }
     AttentionProblem problem;
     SetCommon(query, *out, *lse, *workspace, options, &problem);
@@ -52,7 +62,9 @@ ffi::Error Execute(CallDevice device, Buffer query, Buffer key, Buffer value, Bu
     problem.value = value.untyped_data();
     problem.cu_seqlens_q = cu_seqlens_q.typed_data<int32_t>();
     problem.cu_seqlens_k = cu_seqlens_k.typed_data<int32_t>();
-    problem.batch = cu_seqlens_q.dimensions()[0] - 1;
+    problem.num_sequences = IndicesOrNull(num_sequences);
+    problem.batch = sequences;
+    problem.grid_sequences = grid_sequences;
     problem.seqlen_q = query.dimensions()[0];
     problem.seqlen_k = key.dimensions()[0];
     problem.num_kv_heads = key.dimensions()[1];
@@ -68,12 +80,14 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(jax_fa_varlen_initialize, jax_fa::LoadModule,
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(jax_fa_varlen_execute, jax_fa::Execute,
                               jax_fa::BindOptions(jax_fa::BindDevice()
-                                                      .Arg<xla::ffi::AnyBuffer>()    // query
-                                                      .Arg<xla::ffi::AnyBuffer>()    // key
-                                                      .Arg<xla::ffi::AnyBuffer>()    // value
-                                                      .Arg<xla::ffi::AnyBuffer>()    // cu_seqlens_q
-                                                      .Arg<xla::ffi::AnyBuffer>()    // cu_seqlens_k
-                                                      .Ret<xla::ffi::AnyBuffer>()    // out
-                                                      .Ret<xla::ffi::AnyBuffer>()    // lse
-                                                      .Ret<xla::ffi::AnyBuffer>()),  // workspace
+                                                      .Arg<xla::ffi::AnyBuffer>()   // query
+                                                      .Arg<xla::ffi::AnyBuffer>()   // key
+                                                      .Arg<xla::ffi::AnyBuffer>()   // value
+                                                      .Arg<xla::ffi::AnyBuffer>()   // cu_seqlens_q
+                                                      .Arg<xla::ffi::AnyBuffer>()   // cu_seqlens_k
+                                                      .Arg<xla::ffi::AnyBuffer>()   // num_sequences
+                                                      .Ret<xla::ffi::AnyBuffer>()   // out
+                                                      .Ret<xla::ffi::AnyBuffer>()   // lse
+                                                      .Ret<xla::ffi::AnyBuffer>())  // workspace
+                                  .Attr<int64_t>("grid_sequences"),
                               jax_fa::kExecuteTraits);

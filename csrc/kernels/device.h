@@ -33,6 +33,7 @@ inline constexpr float kLn2 = 0.693147180559945309417f;
 JAX_FA_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 JAX_FA_DEVICE int min_int(int a, int b) { return a < b ? a : b; }
 JAX_FA_DEVICE int max_int(int a, int b) { return a > b ? a : b; }
+JAX_FA_DEVICE u32 min_u32(u32 a, u32 b) { return a < b ? a : b; }
 JAX_FA_DEVICE float infinity() { return __builtin_inff(); }
 
 }  // namespace jax_fa

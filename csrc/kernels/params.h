@@ -51,6 +51,7 @@ struct AttentionParams {
   const int* key_lengths;    // [B]
   const int* cu_seqlens_q;   // [B + 1]: the queries are packed
   const int* cu_seqlens_k;   // [B + 1]: the keys are packed
+  const int* num_sequences;  // [1]: of the packed sequences, those that are not empty come first
   const int* block_tables;   // [B, max_pages], logical page -> physical page: the keys are paged
 
   Strides query_stride;
@@ -59,6 +60,8 @@ struct AttentionParams {
   Strides lse_stride;  // head stride is the distance between heads of one row
 
   int batch;
+  // Packed sequences that the grid has room for; its workgroups go round for more.
+  int grid_sequences;
   int seqlen_q;  // T, or total_q when packed
   int seqlen_k;  // S, total_k when packed, or the keys that a block table's row can hold
   int num_heads;

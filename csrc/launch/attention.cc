@@ -39,8 +39,8 @@ int64_t ChooseSplits(const AttentionProblem& problem, const AttentionTile& tile)
 // The operands by name, so that the emulator can bound accesses, count them and name what was
 // missed.
 struct Operands {
-  static constexpr size_t kOut = 8, kLse = 9;
-  std::array<Buffer, 11> buffers;
+  static constexpr size_t kOut = 9, kLse = 10;
+  std::array<Buffer, 12> buffers;
 
   explicit Operands(const AttentionProblem& problem) {
     const auto buffer = [](const char* name, const void* data, int64_t bytes, bool writable) {
@@ -58,6 +58,7 @@ struct Operands {
         buffer("key_lengths", problem.key_lengths, problem.batch * kInt, false),
         buffer("cu_seqlens_q", problem.cu_seqlens_q, (problem.batch + 1) * kInt, false),
         buffer("cu_seqlens_k", problem.cu_seqlens_k, (problem.batch + 1) * kInt, false),
+        buffer("num_sequences", problem.num_sequences, kInt, false),
         buffer("block_tables", problem.block_tables, problem.batch * problem.max_pages * kInt,
                false),
         buffer("out", problem.out, query_bytes, true),
@@ -95,7 +96,7 @@ Status LaunchMerge(Runtime& runtime, Target target, const AttentionProblem& prob
 
 // The family that runs the problem when its keys are not split; splits are decode's alone.
 KernelFamily ChooseFamily(const AttentionProblem& problem) {
-  const int64_t sequences = std::max<int64_t>(problem.batch, 1);
+  const int64_t sequences = std::max<int64_t>(problem.grid_sequences, 1);
   const int64_t tokens = problem.cu_seqlens_q == nullptr
                              ? problem.seqlen_q
                              : (problem.seqlen_q + sequences - 1) / sequences;
@@ -136,7 +137,7 @@ Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& 
   // One launch, but where the grid would pass the device's limit: then a run of sequences at a
   // time. Packed sequences are one run.
   const int64_t limit = MaxGrid(tile.threads());
-  const int64_t indivisible = packed ? grid(problem.batch) : grid(1);
+  const int64_t indivisible = packed ? grid(problem.grid_sequences) : grid(1);
   if (indivisible > limit) {
     return Status::Error((packed ? "the packed sequences take " : "one sequence takes ") +
                          std::to_string(indivisible) + " workgroups; a launch holds " +

@@ -20,6 +20,7 @@ struct AttentionProblem {
   const int32_t* key_lengths = nullptr;    // [B], or null: S
   const int32_t* cu_seqlens_q = nullptr;   // [B + 1]: the queries are packed; null: dense
   const int32_t* cu_seqlens_k = nullptr;   // [B + 1]: keys and values are packed
+  const int32_t* num_sequences = nullptr;  // [1], or null: B. Packed sequences past it are empty
   const int32_t* block_tables = nullptr;   // [B, max_pages] where paged
   void* out = nullptr;                     // as query
   float* lse = nullptr;                    // as query without H, natural logarithm
@@ -28,6 +29,7 @@ struct AttentionProblem {
 
   DataType dtype = DataType::kBfloat16;
   int64_t batch = 0;                   // sequences
+  int64_t grid_sequences = 0;          // of the packed ones, how many the launch is made for
   int64_t seqlen_q = 0, seqlen_k = 0;  // T and S; totals where packed; S means nothing where paged
   int64_t num_heads = 0, num_kv_heads = 0, head_dim = 0;
 

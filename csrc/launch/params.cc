@@ -96,12 +96,14 @@ AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
   params.key_lengths = problem.key_lengths;
   params.cu_seqlens_q = problem.cu_seqlens_q;
   params.cu_seqlens_k = problem.cu_seqlens_k;
+  params.num_sequences = problem.num_sequences;
   params.block_tables = problem.block_tables;
   params.query_stride = RowMajor(problem.seqlen_q, problem.num_heads, problem.head_dim);
   params.key_stride = KeyStrides(problem);
   params.out_stride = params.query_stride;
   params.lse_stride = RowMajor(problem.seqlen_q, problem.num_heads, 1);
   params.batch = static_cast<int>(problem.batch);
+  params.grid_sequences = static_cast<int>(problem.grid_sequences);
   params.seqlen_q = static_cast<int>(problem.seqlen_q);
   params.seqlen_k = static_cast<int>(KeyRoom(problem));
   params.num_heads = static_cast<int>(problem.num_heads);

@@ -3,8 +3,8 @@
 // Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
 //   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and decode_tile(H), the tile numbers
 //             chosen for the chip, and their waves_per_simd
-//   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform;
-//             maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;
+//   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform,
+//             read_lane; maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;
 //             load_4_bytes (a lane's own address), load_uniform, reload_params
 //   lane.h    wave_id, lane_id; any_lane, count_lanes; row_maximum
 //   wait.h    fence_schedule, share_lds (other waits and barriers are between a chip's own headers)

@@ -35,6 +35,9 @@ JAX_FA_DEVICE float uniform(float x) {
   return __builtin_bit_cast(float, uniform(__builtin_bit_cast(u32, x)));
 }
 
+// What lane `lane` of the wave has, for all.
+JAX_FA_DEVICE u32 read_lane(u32 x, u32 lane) { return __builtin_amdgcn_readlane(x, lane); }
+
 // v_maximum3_f32 and v_exp_f32; a NaN among the operands is the result.
 JAX_FA_DEVICE float maximum(float a, float b) { return __builtin_elementwise_maximum(a, b); }
 JAX_FA_DEVICE float maximum3(float a, float b, float c) { return maximum(maximum(a, b), c); }

@@ -21,7 +21,8 @@ JAX_FA_DEVICE float combined_lse(float weights, float maximum) {
 // The waves wave, wave + 1, .. of one set of rows, each with its part of the keys. Results are the
 // first one's; true in it.
 template <class Config>
-JAX_FA_DEVICE bool combine_waves(RowResults<Config>& results, OutputFragments<Config>& output) {
+JAX_FA_DEVICE bool combine_waves(u32 wave, RowResults<Config>& results,
+                                 OutputFragments<Config>& output) {
   constexpr int kParts = Config::kKeyParts;
   constexpr int kVectors = arch::kAccumulatorRows / 4;  // of 16 bytes that a lane has of a fragment
   constexpr int kFragments = Config::kQueryTiles * Config::kHeadTiles;
@@ -33,7 +34,7 @@ JAX_FA_DEVICE bool combine_waves(RowResults<Config>& results, OutputFragments<Co
   static_assert(sizeof(Part) == Config::kTile.part_bytes());
   static JAX_FA_SHARED Part parts[Config::kWaves / kParts][kParts - 1];
 
-  const u32 wave = arch::wave_id(), lane = arch::lane_id();
+  const u32 lane = arch::lane_id();
   const u32 part = wave % kParts;
   auto& row_parts = parts[wave / kParts];
   const auto for_each_quad = [&](auto visit) {

@@ -84,8 +84,10 @@ JAX_FA_DEVICE void store_output(const AttentionParams& params, const Sequence& s
                                 const OutputFragments<Config>& output) {
   using Element = typename Config::Element;
   store_rows<Config, /*kSkipEmpty=*/false>(
-      static_cast<Element*>(params.out) + sequence.out_offset + head * params.out_stride.head,
-      params.out_stride, params.lse + sequence.lse_offset + head * params.lse_stride.head,
+      static_cast<Element*>(params.out) + sequence.first_row(params.out_stride) +
+          head * params.out_stride.head,
+      params.out_stride,
+      params.lse + sequence.first_row(params.lse_stride) + head * params.lse_stride.head,
       params.lse_stride, params.head_dim, sequence, rows, results, output);
 }
 
@@ -95,8 +97,8 @@ JAX_FA_DEVICE void store_partial(const AttentionParams& params, const Sequence& 
                                  int split, const QueryRows<Config>& rows,
                                  const RowResults<Config>& results,
                                  const OutputFragments<Config>& output) {
-  const i64 first_row =
-      split * params.partial_rows + sequence.lse_offset + head * params.lse_stride.head;
+  const i64 first_row = split * params.partial_rows + sequence.first_row(params.lse_stride) +
+                        head * params.lse_stride.head;
   const Strides out_stride = {.batch = 0,
                               .row = params.lse_stride.row * params.head_dim,
                               .head = params.lse_stride.head * params.head_dim};

@@ -1,4 +1,4 @@
-// The body of the attention kernels: the query rows of one workgroup, from assignment to store.
+// The body of the attention kernels: the query rows of a workgroup, from assignment to store.
 #ifndef JAX_FA_KERNELS_ATTENTION_FORWARD_H_
 #define JAX_FA_KERNELS_ATTENTION_FORWARD_H_
 
@@ -12,7 +12,7 @@
 #include "kernels/attention/config.h"
 #include "kernels/attention/epilogue.h"
 #include "kernels/attention/mask.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/attention/query.h"
 #include "kernels/attention/scheduler.h"
 #include "kernels/attention/seqlen.h"
@@ -22,10 +22,9 @@
 namespace jax_fa {
 
 template <class Config>
-JAX_FA_DEVICE void forward(const AttentionParams& params) {
+JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) {
   using Element = typename Config::Element;
   constexpr int kBlockKv = Config::kBlockKv;
-  const Work work = assign_work<Config>(params);
   const Sequence sequence = load_sequence(params, work.sequence);
   const int group = Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
   // Slots of packed sequences may be surplus; the comparison holds for any nonsense of theirs.
@@ -34,7 +33,7 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
 
   const Mask mask(params, sequence);
   const Scale scale = Scale::make<Config>(params);
-  const int wave = static_cast<int>(arch::wave_id());
+  const int wave = static_cast<int>(work.wave);
   const int end = sequence.query_length * group;
   const int block_row = work.query_tile * Config::kBlockQ;
   const int block_end = min_int(block_row + Config::kBlockQ, end);
@@ -46,19 +45,19 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
   };
   TileRange workgroup_tiles = tiles_of(block_row, block_end);
   TileRange wave_tiles = tiles_of(first_row, end_row);
-  int end_key = sequence.key_length;
   if constexpr (Config::kSplits) {
     workgroup_tiles =
         part_of(workgroup_tiles, work.split * Config::kKeyParts + wave % Config::kKeyParts,
                 params.num_splits * Config::kKeyParts);
     wave_tiles = intersect(wave_tiles, workgroup_tiles);
-    end_key = workgroup_tiles.end * kBlockKv;  // nothing is read of the next part
   }
+  // Main loops load a tile ahead; past the last one nothing is there.
+  const int end_key = workgroup_tiles.end * kBlockKv;
 
   const QueryRows<Config> rows(first_row, group);
   const u32 head_bytes = params.head_dim * sizeof(Element);
   const QueryOperand<Config> queries(static_cast<const Element*>(params.query) +
-                                         sequence.query_offset +
+                                         sequence.first_row(params.query_stride) +
                                          work.head * params.query_stride.head,
                                      params.query_stride, rows, sequence.query_length, head_bytes);
   const QueryFragments<Config> query = load_query<Config>(queries, head_bytes, scale.query);
@@ -67,15 +66,22 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
   output.clear();
 
   const auto attend = [&](const auto& keys) {
-    arch::Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys);
+    arch::Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys, work.wave);
     mainloop.run(workgroup_tiles, wave_tiles, mask, rows, query, softmax, output);
   };
   if constexpr (!Config::kPaged) {
     attend(DenseKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (params.page_size % kBlockKv == 0) {
+  } else if (arch::kTakesPooledKeys && PooledKeys::serves<Config>(params)) {
+    if constexpr (arch::kTakesPooledKeys) {
+      attend(PooledKeys(params, sequence, work.kv_head, end_key, Element{}));
+    }
+  } else if (PagedKeys::serves<Config>(params)) {
     attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (arch::kTakesFragmentKeys && params.page_size % arch::kFragmentDim == 0 &&
-             params.head_dim == Config::kHeadDim) {
+  } else if (Config::kTakesNearKeys && NearKeys::serves<Config>(params)) {
+    if constexpr (Config::kTakesNearKeys) {
+      attend(NearKeys(params, sequence, work.kv_head, end_key, Element{}));
+    }
+  } else if (arch::kTakesFragmentKeys && FragmentKeys::serves<Config>(params)) {
     if constexpr (arch::kTakesFragmentKeys) {
       attend(FragmentKeys(params, sequence, work.kv_head, end_key, Element{}));
     }
@@ -85,7 +91,7 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
 
   RowResults<Config> results = finish_rows<Config>(sequence, rows, softmax);
   if constexpr (Config::kKeyParts > 1) {
-    if (!combine_waves<Config>(results, output)) return;
+    if (!combine_waves<Config>(work.wave, results, output)) return;
   }
   const AttentionParams late = arch::reload_params<AttentionParams>();
   if constexpr (Config::kSplits) {
@@ -95,6 +101,13 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
     }
   }
   store_output<Config>(late, sequence, work.head, rows, results, output);
+}
+
+template <class Config>
+JAX_FA_DEVICE void forward(const AttentionParams& params) {
+  for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
+    attend_rows<Config>(again, work);
+  });
 }
 
 }  // namespace jax_fa

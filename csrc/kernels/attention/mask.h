@@ -44,10 +44,16 @@ struct TileRange {
   int full_begin = 0;
   int full_end = 0;
 
-  JAX_FA_DEVICE bool holds(int tile) const { return tile >= begin && tile < end; }
+  JAX_FA_DEVICE bool holds(int tile) const {
+    return static_cast<u32>(tile - begin) < static_cast<u32>(max_int(0, end - begin));
+  }
   // Some row's first key lies in or past the tile; some row's last key lies in or before it.
   JAX_FA_DEVICE bool cut_left(int tile) const { return tile < full_begin; }
   JAX_FA_DEVICE bool cut_right(int tile) const { return tile >= full_end; }
+  JAX_FA_DEVICE bool cut(int tile) const {  // either, in one comparison
+    const u32 full_tiles = max_int(0, full_end - full_begin);
+    return static_cast<u32>(tile - full_begin) >= full_tiles;
+  }
 };
 
 // Tokens first .. end_token-1, in tiles of kBlockKv keys; an empty range when they see nothing.

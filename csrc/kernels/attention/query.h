@@ -8,7 +8,7 @@
 #define JAX_FA_KERNELS_ATTENTION_QUERY_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/rows.h"
 #include "kernels/device.h"
 #include "kernels/tile/fragments.h"
 

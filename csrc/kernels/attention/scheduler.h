@@ -12,9 +12,10 @@
 // made from the packed total: sequence b owns the slots from floor(cu[b] G / kBlockQ) + b + 1 on
 // (G: rows that a token has in a tile), and
 //   floor(y / q) - floor(x / q) + 1 >= ceil((y - x) / q)
-// so that it owns enough of them; surplus slots find no row and return. The rows before cu[0] and
-// those past cu[n] are two more sequences, -1 and n, without keys. First slots grow with b, so a
-// slot finds its sequence by search. All sequences of a key head are one unit.
+// so that it owns enough of them; surplus slots find no row. The rows before cu[0] and those past
+// cu[n] are two more sequences, -1 and n, without keys. First slots grow with b, so a slot finds
+// its sequence by search. All sequences of a key head are one unit. A grid made for fewer sequences
+// than there are goes round: a workgroup makes the slots whole grids after its own, too.
 #ifndef JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 #define JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 
@@ -26,6 +27,8 @@
 namespace jax_fa {
 
 struct Work {
+  u32 wave;        // of the workgroup
+  int slot;        // of packed sequences
   int query_tile;  // of the sequence
   int head;        // with packed heads the first of the key head's
   int kv_head;
@@ -33,14 +36,18 @@ struct Work {
   int split;
 };
 
-// The sequence that owns `slot`, and its first slot. All lanes probe at once, so that a search
+// Rows that a token has in a tile.
+template <class Config>
+JAX_FA_DEVICE u32 rows_per_token(const AttentionParams& params) {
+  return Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
+}
+// The sequence that owns the slot, and the tile there. All lanes probe at once, so that a search
 // takes one load per 64 (32) sequences. Entries that do not grow give a wrong sequence, nothing
 // worse.
 template <class Config>
-JAX_FA_DEVICE void find_sequence(const AttentionParams& params, int rows_per_token, int slot,
-                                 Work& work) {
+JAX_FA_DEVICE void find_sequence(const AttentionParams& params, Work& work) {
   const auto first_slot = [&](int sequence, int start) {
-    const int row = clamp_length(start, params.seqlen_q) * rows_per_token;
+    const int row = clamp_length(start, params.seqlen_q) * rows_per_token<Config>(params);
     return sequence < 0 ? 0 : row / Config::kBlockQ + sequence + 1;
   };
   int first = -1;
@@ -48,19 +55,28 @@ JAX_FA_DEVICE void find_sequence(const AttentionParams& params, int rows_per_tok
   while (count > 1) {
     const int step = ceil_div(count, arch::kWaveSize);
     const int probe = static_cast<int>(arch::lane_id()) * step;
-    bool owns = false;
-    if (probe < count) {
-      const int sequence = first + probe;
-      const int start = arch::load_4_bytes(params.cu_seqlens_q + max_int(0, sequence));
-      owns = first_slot(sequence, start) <= slot;
-    }
+    const int sequence = first + min_int(probe, count - 1);
+    const int start = arch::load_4_bytes(params.cu_seqlens_q + max_int(0, sequence));
+    // Without a branch, whose mask would be combined with one that was never written.
+    const bool owns = (probe < count) & (first_slot(sequence, arch::opaque(start)) <= work.slot);
     const int skipped = max_int(0, arch::count_lanes(owns) - 1) * step;
     first += skipped;
     count = min_int(step, count - skipped);
   }
   work.sequence = first;
   const int start = arch::load_uniform(params.cu_seqlens_q + max_int(0, first));
-  work.query_tile = slot - first_slot(first, start);
+  work.query_tile = work.slot - first_slot(first, start);
+}
+
+JAX_FA_DEVICE int count_sequences(const AttentionParams& params) {
+  if (!params.num_sequences) return params.batch;
+  return clamp_length(arch::load_uniform(params.num_sequences), params.batch);
+}
+// Query tiles of a sequence, or slots of `sequences` packed ones.
+template <class Config>
+JAX_FA_DEVICE u32 count_slots(const AttentionParams& params, u32 sequences) {
+  return ceil_div(params.seqlen_q * rows_per_token<Config>(params), Config::kBlockQ) +
+         (params.cu_seqlens_q ? sequences + 1 : 0);
 }
 
 template <class Config>
@@ -70,9 +86,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   const u32 kv_heads = params.num_kv_heads;
   const u32 group = static_cast<u32>(params.num_heads) / kv_heads;  // query heads per key head
   const u32 heads = Config::kPackHeads ? 1 : group;                 // that take workgroups each
-  const u32 rows_per_token = Config::kPackHeads ? group : 1;
-  const u32 slots = ceil_div(params.seqlen_q * rows_per_token, Config::kBlockQ) +
-                    (packed ? static_cast<u32>(params.batch) + 1 : 0);
+  const u32 slots = count_slots<Config>(params, params.grid_sequences);
   const u32 splits = Config::kSplits ? params.num_splits : 1;
   const u32 unit_size = slots * heads * splits;
   const u32 units = kv_heads * (packed ? 1 : params.batch);
@@ -92,6 +106,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   }
 
   Work work;
+  work.wave = arch::wave_id();
   work.split = 0;
   if constexpr (Config::kSplits) {
     work.split = member % splits;
@@ -101,11 +116,35 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   work.sequence = unit / kv_heads;
   work.kv_head = unit % kv_heads;
   work.head = work.kv_head * group + member % heads;
-  if (packed) {
-    const int slot = work.query_tile;
-    find_sequence<Config>(params, rows_per_token, slot, work);
-  }
+  work.slot = work.query_tile;
   return work;
+}
+
+// Calls make(params, work) for all that a workgroup is to make. Only dense keys come in launches
+// that go round; there everything is made afresh each time: kept, it would lie in registers through
+// the main loop.
+template <class Config, class Make>
+JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
+  Work work = assign_work<Config>(params);
+  if constexpr (Config::kPaged) {
+    if (params.cu_seqlens_q) find_sequence<Config>(params, work);
+    return make(params, work);
+  }
+  int slots = 0;
+#pragma nounroll
+  do {
+    AttentionParams again = arch::reload_params<AttentionParams>();
+    again.batch = count_sequences(again);
+    if (again.cu_seqlens_q) find_sequence<Config>(again, work);
+    make(again, work);
+
+    const AttentionParams late = arch::reload_params<AttentionParams>();
+    if (late.num_sequences) {
+      slots = count_slots<Config>(late, count_sequences(late));
+      work.slot += count_slots<Config>(late, late.grid_sequences);
+      arch::share_lds();  // before it is filled again
+    }
+  } while (work.slot < slots);
 }
 
 }  // namespace jax_fa

@@ -9,15 +9,21 @@
 namespace jax_fa {
 
 struct Sequence {
-  int index;         // -1 and `batch`: the packed rows before the first sequence and past the last
-  i64 query_offset;  // elements from the operand's start to the sequence's first row
-  i64 key_offset;    // values too; 0 when paged
-  i64 out_offset;
-  i64 lse_offset;
-  int query_rows;  // rows that the output has for this sequence; those past query_length are empty
+  int index;  // -1 and `batch`: the packed rows before the first sequence and past the last
+  // Where its first row lies in query, out and lse.
+  int batch_index;  // 0 when packed
+  int packed_row;   // 0 when not
+  i64 key_offset;   // elements from the operand's start to the first key, values too; 0 when paged
+  int query_rows;   // rows that the output has for this sequence; those past query_length are empty
   int query_length;  // T_b
   int key_length;    // S_b
   int diagonal;      // d: query t stands at key t + d
+
+  // Elements from the start of query, out or lse to the first row. Made where it is wanted: kept,
+  // the three would lie in scalar registers through the main loop.
+  JAX_FA_DEVICE i64 first_row(const Strides& stride) const {
+    return batch_index * stride.batch + packed_row * stride.row;
+  }
 };
 
 // Lengths out of range are clamped: a nonsense length gives nonsense numbers, never a stray access.
@@ -41,13 +47,11 @@ JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index) {
                                          : params.seqlen_q;
     s.query_rows = max_int(0, end - first);
     if (exists) s.query_length = s.query_rows;
-    s.query_offset = first * params.query_stride.row;
-    s.out_offset = first * params.out_stride.row;
-    s.lse_offset = first * params.lse_stride.row;
+    s.batch_index = 0;
+    s.packed_row = first;
   } else {
-    s.query_offset = index * params.query_stride.batch;
-    s.out_offset = index * params.out_stride.batch;
-    s.lse_offset = index * params.lse_stride.batch;
+    s.batch_index = index;
+    s.packed_row = 0;
   }
 
   s.key_offset = params.block_tables ? 0 : index * params.key_stride.batch;

@@ -28,6 +28,9 @@ JAX_FA_DEVICE Buffer make_buffer(const void* base, u32 bytes) {
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset) {
   return __builtin_amdgcn_raw_buffer_load_b128(buffer, offset, 0, 0);
 }
+JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset, u32 scalar_offset) {
+  return __builtin_amdgcn_raw_buffer_load_b128(buffer, offset, scalar_offset, 0);
+}
 // The elements that a lane has of one accumulator fragment, rounded: 16 bytes.
 template <class Element>
 JAX_FA_DEVICE void store_accumulator(Vector<Element, 8> data, Buffer buffer, u32 offset) {

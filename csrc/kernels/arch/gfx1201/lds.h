@@ -6,7 +6,7 @@
 
 #include "kernels/arch/gfx1201/global.h"
 #include "kernels/arch/gfx1201/matrix.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/device.h"
 
 namespace jax_fa::arch {
@@ -47,11 +47,8 @@ class KeyOperands {
 
   JAX_FA_DEVICE Tile tile(int first_key) {
     const Place place = keys_.place(first_key, kFragments * kFragmentDim);
-    return {keys_.keys(place), place};
+    return {keys_.keys(), place};
   }
-
-  // Gives keys that are not there the scores of zeros, where reading has not done so.
-  JAX_FA_DEVICE static void clear_absent(const Tile& /*tile*/, int /*fragment*/, Accumulator&) {}
 
   // Keys 16 fragment .. +15 of a tile, head elements 16 step .. +15.
   template <bool kWholeHead>
@@ -59,7 +56,8 @@ class KeyOperands {
     const int step_bytes = step * kFragmentDepth * sizeof(Element);
     u32 offset = offset_[fragment] + step_bytes;
     if (!kWholeHead && step_bytes >= head_end_) offset = kOutOfRange;
-    return __builtin_bit_cast(Operand<Element>, load_16_bytes(tile.keys, offset));
+    return __builtin_bit_cast(Operand<Element>,
+                              load_16_bytes(tile.keys, offset, tile.place.offset));
   }
 
  private:
@@ -81,12 +79,10 @@ struct ValueLane {
   static constexpr u32 kBytes = 16;
 };
 
-// V^T in O^T = V^T.P^T: rows as depth. Keys past the length are copies of the last key, which the
-// mask gives weight 0, since the transposing load has no range check and may not leave the operand.
-// Likewise head elements past the run-time H are copies, whose output is not stored. The values of
-// a page outside the pool are zeros.
-template <class Element, class Keys>
-class ValueOperands {
+// V^T in O^T = V^T.P^T: rows as depth. What does not depend on where the rows lie. Head elements
+// past the run-time H are copies, whose output is not stored.
+template <class Element>
+class ValueColumns {
  public:
   // Where this lane reads 16 keys.
   struct Block {
@@ -94,32 +90,13 @@ class ValueOperands {
     u32 offset;
   };
 
-  JAX_FA_DEVICE explicit ValueOperands(const Keys& keys) : keys_(keys) {
+  JAX_FA_DEVICE explicit ValueColumns(const KeyRows& keys) {
     const ValueLane lane;
     offset_ = lane.row * keys.row_stride_bytes() + lane.column_bytes;
     last_column_ = static_cast<int>(keys.head_bytes() - ValueLane::kBytes - lane.column_bytes);
   }
 
   JAX_FA_DEVICE void begin_tile() {}
-
-  // Keys 16 fragment .. +15 of a tile.
-  template <class Tile>
-  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
-    hide_lane();
-    const Place& place = tile.place;
-    const int first = fragment * kFragmentDim;
-    const char* base = keys_.value(place.offset);
-    if (__builtin_expect(first + kFragmentDim <= place.present, 1)) {
-      return {base, offset_ + first * keys_.row_stride_bytes()};
-    }
-    // Rare: only the last block of a sequence, those past it in the same tile, and absent pages, of
-    // which a Place gives a row of zeros.
-    const ValueLane lane;
-    const int row = max_int(0, min_int(first + lane.row, place.present - 1));
-    // Not one multiply-add: it would be a 64-bit one with an upper half that nobody has written.
-    const u32 row_offset = opaque(row * keys_.row_stride_bytes());
-    return {base, row_offset + lane.column_bytes};
-  }
 
   // As for keys, and for each block, since the columns are the same in all.
   JAX_FA_DEVICE void hide_lane() {
@@ -142,12 +119,46 @@ class ValueOperands {
     return __builtin_bit_cast(Operand<Element>, loaded);
   }
 
- private:
-  Keys keys_;
-
  protected:
+  // Bytes from the start of a tile, of which `present` rows are there, to this lane's row in the
+  // block that begins with row `first`, or to the last row where that one is not there.
+  JAX_FA_DEVICE static u32 offset_in_tail(int first, int present, u32 row_stride_bytes) {
+    const ValueLane lane;
+    const int row = max_int(0, min_int(first + lane.row, present - 1));
+    // Not one multiply-add: it would be a 64-bit one with an upper half that nobody has written.
+    return opaque(row * row_stride_bytes) + lane.column_bytes;
+  }
+
   u32 offset_;       // this lane's, in bytes from the start of a block
   int last_column_;  // of the head that this lane may read, in bytes from its first
+};
+
+// Keys past the length are copies of the last key, which the mask gives weight 0, since the
+// transposing load has no range check and may not leave the operand.
+template <class Element, class Keys>
+class ValueOperands : public ValueColumns<Element> {
+  using Base = ValueColumns<Element>;
+
+ public:
+  using typename Base::Block;
+  JAX_FA_DEVICE explicit ValueOperands(const Keys& keys) : Base(keys), keys_(keys) {}
+
+  // Keys 16 fragment .. +15 of a tile.
+  template <class Tile>
+  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
+    this->hide_lane();
+    const Place& place = tile.place;
+    const int first = fragment * kFragmentDim;
+    const char* base = keys_.value(place.base) + place.offset;
+    if (__builtin_expect(first + kFragmentDim <= place.present, 1)) {
+      return {base, this->offset_ + first * keys_.row_stride_bytes()};
+    }
+    // Rare: only the last block of a sequence, and those past it in the same tile.
+    return {base, Base::offset_in_tail(first, place.present, keys_.row_stride_bytes())};
+  }
+
+ private:
+  Keys keys_;
 };
 
 }  // namespace jax_fa::arch

@@ -28,7 +28,10 @@ constexpr int decode_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 4 : 2;
 }
 
-// Whether the main loop takes keys in pages of whole fragments apart from those in any others.
+// Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
+// the next that serves them.
+inline constexpr bool kTakesPooledKeys = false;
+inline constexpr bool kDecodeTakesNearKeys = true;
 inline constexpr bool kTakesFragmentKeys = true;
 
 }  // namespace jax_fa::arch

@@ -32,7 +32,7 @@
 #include "kernels/arch/gfx1201/scattered.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
 #include "kernels/tile/fragments.h"
@@ -50,7 +50,7 @@ class Mainloop {
   static_assert((kKeyCount + kValueCount) % kRingDepth == 0, "a tile starts at slot 0");
 
  public:
-  JAX_FA_DEVICE explicit Mainloop(const Keys& keys)
+  JAX_FA_DEVICE Mainloop(const Keys& keys, u32 /*wave*/)
       : head_bytes_(keys.head_bytes()), keys_(keys), values_(keys) {}
 
   // `wave` is the key tiles that this wave's rows need; those of the workgroup do not matter here.
@@ -106,13 +106,8 @@ class Mainloop {
         fence_schedule();
       }
 
-      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        JAX_FA_UNROLL for (int f = 0; f < Config::kScoreTiles; ++f) {
-          KeyReader::clear_absent(key_tile, f, scores.keys[q][f]);
-        }
-      }
       softmax.cap(scores);
-      if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
+      if (__builtin_expect(wave.cut(tile), 0)) {
         apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
       }
       const ProbabilityFragments<Config> p = softmax.update(scores, output);

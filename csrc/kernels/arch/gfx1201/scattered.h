@@ -1,26 +1,120 @@
 // gfx1201: matrix operands of K and V of tiles that do not lie in one page.
 //
-// FragmentKeys: each fragment of 16 rows has an address of its own, the same for all lanes. Keys
-// past the length are read, since their page is there whole, and masked; those of a page outside
-// the pool are read from the first page, and their scores cleared. ScatteredKeys: each lane has
-// addresses of its own, made once per tile and fragment. The pages of a lane's keys are fetched a
-// phase ahead. Rows and head elements that are not there are read from a row of zeros.
+// NearKeys: one buffer reaches both pages of a tile; the lanes of rows in the second add a
+// distance. FragmentKeys: each fragment of 16 rows has an address of its own, the same for all
+// lanes. Both read keys past the length, which the mask drops, since their page is there whole.
+// ScatteredKeys: each lane has addresses of its own, made once per tile and fragment; the pages of
+// its keys are fetched a phase ahead. Rows and head elements that are not there are read from a row
+// of zeros.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_SCATTERED_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_SCATTERED_H_
 
 #include "kernels/arch/gfx1201/lds.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/device.h"
 
 namespace jax_fa::arch {
+
+template <class Element, int kFragments>
+class KeyOperands<Element, NearKeys, kFragments> {
+ public:
+  struct Tile {
+    NearPlace place;
+    u32 scalar_offset;  // of the tile, where it is not part of the lanes' offsets
+    int plain;          // rows that are there, 0 where some of them lie in the next page,
+    u32 cut;            // those from so many bytes after the first row on
+  };
+
+  JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys) : keys_(keys), buffer_(keys.keys()) {
+    const u32 depth_bytes = operand_depth() * sizeof(Element);
+    lane_offset_ = fragment_column() * keys.row_stride_bytes() + depth_bytes;
+  }
+
+  JAX_FA_DEVICE void start(int first_key) {
+    keys_.start(first_key, kFragments * kFragmentDim);
+    set_offsets();
+  }
+  JAX_FA_DEVICE void fetch(int /*first_key*/) {}
+  JAX_FA_DEVICE void begin_tile() {
+    JAX_FA_UNROLL for (u32& offset : offset_) offset = opaque(offset);
+  }
+
+  JAX_FA_DEVICE Tile tile(int first_key) {
+    const NearPlace place = keys_.place(first_key, kFragments * kFragmentDim);
+    // Past the last tile, which is loaded from but not used, nothing is in range.
+    Tile tile = {place, place.present > 0 ? place.offset : kOutOfRange, place.present, 0};
+    if (__builtin_expect((place.jump | last_jump_) != 0, 0)) {
+      set_offsets();
+      if (place.jump != 0) {
+        tile.scalar_offset = 0;
+        tile.plain = 0;
+        tile.cut = keys_.rest_of_page(opaque_uniform(first_key));
+        JAX_FA_UNROLL for (u32& offset : offset_) {
+          offset += place.offset + (offset >= tile.cut ? place.jump : 0);
+        }
+      }
+    }
+    last_jump_ = place.jump;
+    return tile;
+  }
+
+  template <bool kWholeHead>
+  JAX_FA_DEVICE Operand<Element> read(const Tile& tile, int fragment, int step) const {
+    static_assert(kWholeHead);
+    const u32 step_bytes = step * kFragmentDepth * sizeof(Element);
+    return __builtin_bit_cast(
+        Operand<Element>,
+        load_16_bytes(buffer_, offset_[fragment] + step_bytes, tile.scalar_offset));
+  }
+
+ private:
+  JAX_FA_DEVICE void set_offsets() {
+    lane_offset_ = opaque(lane_offset_);
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      offset_[f] = lane_offset_ + f * kFragmentDim * keys_.row_stride_bytes();
+    }
+  }
+
+  NearKeys keys_;
+  Buffer buffer_;
+  u32 last_jump_ = 0;
+  u32 lane_offset_;         // this lane's, in bytes from the start of a fragment,
+  u32 offset_[kFragments];  // and from the start of the tile, or of the pool
+};
+
+template <class Element>
+class ValueOperands<Element, NearKeys> : public ValueColumns<Element> {
+  using Base = ValueColumns<Element>;
+
+ public:
+  using typename Base::Block;
+  JAX_FA_DEVICE explicit ValueOperands(const NearKeys& keys) : Base(keys), keys_(keys) {}
+
+  template <class Tile>
+  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
+    const NearPlace& place = tile.place;
+    this->hide_lane();
+    const int first = fragment * kFragmentDim;
+    const char* base = keys_.value(tile.scalar_offset);
+    u32 offset = this->offset_ + first * keys_.row_stride_bytes();
+    if (__builtin_expect(first + kFragmentDim <= tile.plain, 1)) return {base, offset};
+    if (first + kFragmentDim > place.present) {
+      offset = Base::offset_in_tail(first, place.present, keys_.row_stride_bytes());
+    }
+    if (place.jump != 0) offset += place.offset + (offset >= tile.cut ? place.jump : 0);
+    return {base, offset};
+  }
+
+ private:
+  NearKeys keys_;
+};
 
 template <class Element, int kFragments>
 class KeyOperands<Element, FragmentKeys, kFragments> {
  public:
   struct Tile {
     const char* fragment[kFragments];
-    u32 held;    // bit f: the pool has the page of fragment f
-    bool whole;  // it has them all, and all their keys lie within the length
+    bool whole;  // all its keys lie within the length
   };
 
   JAX_FA_DEVICE explicit KeyOperands(const FragmentKeys& keys) : keys_(keys) {
@@ -28,23 +122,15 @@ class KeyOperands<Element, FragmentKeys, kFragments> {
     offset_ = fragment_column() * keys.row_stride_bytes() + depth_bytes;
   }
 
-  JAX_FA_DEVICE void start(int first_key) { keys_.start(first_key, kFragmentDim); }
+  JAX_FA_DEVICE void start(int first_key) { keys_.start(first_key); }
   JAX_FA_DEVICE void fetch(int /*first_key*/) {}
   JAX_FA_DEVICE void begin_tile() { offset_ = opaque(offset_); }
 
   JAX_FA_DEVICE Tile tile(int first_key) {
     Tile tile;
-    tile.held = (1u << kFragments) - 1;
     tile.whole = first_key + kFragments * kFragmentDim <= keys_.end();
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
-      const bool held = keys_.page_is_held();
-      const Place place = keys_.place(first_key + f * kFragmentDim, kFragmentDim);
-      tile.fragment[f] = keys_.key(place.offset);
-      if (__builtin_expect(!held, 0)) {
-        tile.fragment[f] = keys_.key(0);
-        tile.held &= ~(1u << f);
-        tile.whole = false;
-      }
+      tile.fragment[f] = keys_.key(keys_.place(first_key + f * kFragmentDim));
     }
     if (__builtin_expect(!tile.whole, 0) && first_key >= keys_.end()) {
       // Past the last tile, which is loaded from but not used: nothing is read twice.
@@ -52,10 +138,6 @@ class KeyOperands<Element, FragmentKeys, kFragments> {
       JAX_FA_UNROLL for (const char*& fragment : tile.fragment) fragment = zero_row();
     }
     return tile;
-  }
-
-  JAX_FA_DEVICE static void clear_absent(const Tile& tile, int fragment, Accumulator& scores) {
-    if (__builtin_expect(!(tile.held >> fragment & 1), 0)) scores = 0.0f;
   }
 
   template <bool kWholeHead>
@@ -72,8 +154,8 @@ class KeyOperands<Element, FragmentKeys, kFragments> {
 };
 
 template <class Element>
-class ValueOperands<Element, FragmentKeys> : public ValueOperands<Element, PagedKeys> {
-  using Base = ValueOperands<Element, PagedKeys>;
+class ValueOperands<Element, FragmentKeys> : public ValueColumns<Element> {
+  using Base = ValueColumns<Element>;
 
  public:
   using typename Base::Block;
@@ -86,11 +168,8 @@ class ValueOperands<Element, FragmentKeys> : public ValueOperands<Element, Paged
     const char* base = tile.fragment[fragment] + (keys.value(0) - keys.key(0));
     if (__builtin_expect(tile.whole, 1)) return {base, this->offset_};
     const int present = keys.end() - first_key - fragment * kFragmentDim;
-    const ValueLane lane;
-    if (present <= 0 || !(tile.held >> fragment & 1)) return {zero_row(), lane.column_bytes};
-    const int row = min_int(lane.row, present - 1);
-    const u32 row_offset = opaque(row * keys.row_stride_bytes());  // as in lds.h
-    return {base, row_offset + lane.column_bytes};
+    if (present <= 0) return {zero_row(), ValueLane().column_bytes};
+    return {base, Base::offset_in_tail(0, present, keys.row_stride_bytes())};
   }
 
  private:
@@ -114,7 +193,6 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
     }
   }
   JAX_FA_DEVICE void begin_tile() {}
-  JAX_FA_DEVICE static void clear_absent(const auto& /*tile*/, int /*fragment*/, Accumulator&) {}
 
   JAX_FA_DEVICE Tile tile(int first_key) const {
     const u32 lane = fragment_column();
@@ -122,9 +200,7 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
     Tile tile;
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const int key = first_key + f * kFragmentDim + lane;
-      tile.row[f] = key < keys_.end() && keys_.held(pages_[f])
-                        ? keys_.key(keys_.offset(key, pages_[f]))
-                        : zero_row();
+      tile.row[f] = key < keys_.end() ? keys_.key(keys_.offset(key, pages_[f])) : zero_row();
       tile.row[f] += depth_bytes;
     }
     return tile;
@@ -161,8 +237,7 @@ class ValueOperands<Element, ScatteredKeys> {
     const ValueLane lane;
     const int key = first_key + fragment * kFragmentDim + lane.row;
     const int page = keys_.fetch(key);
-    const char* row =
-        key < keys_.end() && keys_.held(page) ? keys_.value(keys_.offset(key, page)) : zero_row();
+    const char* row = key < keys_.end() ? keys_.value(keys_.offset(key, page)) : zero_row();
     return {row + lane.column_bytes};
   }
   JAX_FA_DEVICE static void hide(Block& block) { block.row = opaque(block.row); }

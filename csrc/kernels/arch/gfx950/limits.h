@@ -22,7 +22,10 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
 constexpr int flash_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 
-// Whether the main loop takes keys in pages of whole fragments apart from those in any others.
+// Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
+// the next that serves them.
+inline constexpr bool kTakesPooledKeys = true;
+inline constexpr bool kDecodeTakesNearKeys = false;  // it lacks the scalar registers
 inline constexpr bool kTakesFragmentKeys = false;
 
 }  // namespace jax_fa::arch

@@ -21,9 +21,9 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (8 with ScatteredKeys and H = 256), row state 9 (6), addresses about 10;
-//   ScatteredKeys: the pages of the next tile's rows, 1 or 2
-//   at most  176   256   256     no spills, no scratch, no AGPRs
+//   operand ring 16 (H = 256 with pages: 12, where finding rows takes most: 8), row state 9 (6),
+//   addresses about 10; PooledKeys, NearKeys: 1; ScatteredKeys: the pages of the next tile's rows
+//   at most  184   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
 // LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
 #ifndef JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
@@ -33,7 +33,7 @@
 #include "kernels/arch/gfx950/stage.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
 #include "kernels/tile/fragments.h"
@@ -51,14 +51,17 @@ template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
   using Tile = LdsTile<Element, Config::kBlockKv, Config::kHeadDim>;
-  // Operands read ahead of the matrix core: fewer where lanes keep the pages of the next tile.
-  static constexpr int kRingDepth =
-      Config::kHeadDim == 256 && __is_same(Keys, ScatteredKeys) ? 2 : 4;
+  // Operands read ahead of the matrix core: fewer where finding rows takes registers.
+  static constexpr int ring_depth() {
+    if (Config::kHeadDim < 256) return 4;
+    return __is_same(Keys, ScatteredKeys) || __is_same(Keys, NearKeys) ? 2 : 3;
+  }
+  static constexpr int kRingDepth = ring_depth();
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);
 
  public:
-  JAX_FA_DEVICE explicit Mainloop(const Keys& keys)
-      : stager_(keys),
+  JAX_FA_DEVICE Mainloop(const Keys& keys, u32 wave)
+      : stager_(keys, wave),
         key_base_(Tile::row_operand_base()),
         value_base_(Tile::column_operand_base()) {
     lds_base_ = tile_lds<Config>();
@@ -78,14 +81,14 @@ class Mainloop {
     for (int tile = workgroup.begin; tile < workgroup.end; ++tile) {
       wait_for_copies<0>();
       workgroup_barrier();
-      if (tile + 1 < workgroup.end) stage_tile(tile + 1, stage ^ 1);
+      stage_tile(tile + 1, stage ^ 1);  // past the last one there is nothing: zeros
       if (wave.holds(tile)) {
         fence_schedule();
         ScoreFragments<Config> scores;
         compute_scores(opaque(key_base_ + stage * Tile::kBytes), query, scores);
         fence_schedule();
         softmax.cap(scores);
-        if (__builtin_expect(wave.cut_left(tile) || wave.cut_right(tile), 0)) {
+        if (__builtin_expect(wave.cut(tile), 0)) {
           apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
         }
         const ProbabilityFragments<Config> p = softmax.update(scores, output);
@@ -95,6 +98,7 @@ class Mainloop {
       }
       stage ^= 1;
     }
+    wait_for_copies<0>();
   }
 
  private:

@@ -4,7 +4,7 @@
 
 #include "kernels/arch/gfx950/lds.h"
 #include "kernels/arch/gfx950/limits.h"
-#include "kernels/attention/page_table.h"
+#include "kernels/attention/paged_keys.h"
 #include "kernels/device.h"
 
 namespace jax_fa::arch {
@@ -15,7 +15,7 @@ struct Share {
   using Tile = LdsTile<typename Config::Element, Config::kBlockKv, Config::kHeadDim>;
   static constexpr int kPieces = Tile::kPieces / Config::kWaves;
   static_assert(kPieces * Config::kWaves == Tile::kPieces, "every wave copies its share");
-  static u32 JAX_FA_DEVICE first_piece() { return wave_id() * kPieces; }
+  JAX_FA_DEVICE static u32 first_piece(u32 wave) { return wave * kPieces; }
 };
 
 // Rows of a tile at a constant distance (DenseKeys, PagedKeys): one bounded buffer reaches them
@@ -25,9 +25,9 @@ class Stager {
   using Tile = typename Share<Config>::Tile;
 
  public:
-  JAX_FA_DEVICE explicit Stager(const Keys& keys)
+  JAX_FA_DEVICE Stager(const Keys& keys, u32 wave)
       : keys_(keys),
-        first_piece_(Share<Config>::first_piece()),
+        first_piece_(Share<Config>::first_piece(wave)),
         source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
 
   // Before the first copy(), which will be of `tile`; the following ones are of the tiles after it.
@@ -36,22 +36,78 @@ class Stager {
   // Starts copying this wave's pieces of `tile`.
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
     const Place place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
-    copy_operand(keys_.keys(place), key_lds);
-    copy_operand(keys_.values(place), value_lds);
+    copy_operand(keys_.keys(), place.offset, key_lds);
+    copy_operand(keys_.values(), place.offset, value_lds);
   }
 
  private:
-  JAX_FA_DEVICE void copy_operand(Buffer buffer, u32 lds_tile) const {
+  JAX_FA_DEVICE void copy_operand(Buffer buffer, u32 offset, u32 lds_tile) const {
     JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
       const u32 piece = first_piece_ + i;
       copy_16_bytes_to_lds(buffer, lds_tile + piece * Tile::kPitch, source_,
-                           piece * keys_.row_stride_bytes());
+                           offset + piece * keys_.row_stride_bytes());
     }
   }
 
   Keys keys_;
   u32 first_piece_;
   u32 source_;  // this lane's byte offset inside a piece, in memory
+};
+
+// The pool in one buffer (PooledKeys, NearKeys). Of a tile that ends past the sequence or in the
+// next page each lane has an offset of its own.
+template <class Config, class Keys>
+class PoolStager {
+  using Tile = typename Share<Config>::Tile;
+  static constexpr bool kStraddles = __is_same(Keys, NearKeys);
+
+ public:
+  JAX_FA_DEVICE PoolStager(const Keys& keys, u32 wave)
+      : keys_(keys),
+        first_piece_(Share<Config>::first_piece(wave)),
+        source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
+
+  JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
+
+  JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
+    const NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
+    const u32 stride = keys_.row_stride_bytes();
+    const auto copy = [&](u32 piece, u32 offset, u32 scalar_offset) {
+      const u32 piece_lds = piece * Tile::kPitch;
+      copy_16_bytes_to_lds(keys_.keys(), key_lds + piece_lds, offset, scalar_offset);
+      copy_16_bytes_to_lds(keys_.values(), value_lds + piece_lds, offset, scalar_offset);
+    };
+    const int plain = kStraddles && place.jump != 0 ? 0 : place.present;
+    if (__builtin_expect(plain >= Config::kBlockKv, 1)) {
+      JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
+        copy(first_piece_ + i, source_, place.offset + (first_piece_ + i) * stride);
+      }
+      return;
+    }
+    const int key = opaque_uniform(tile) * Config::kBlockKv;
+    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
+      const u32 source = opaque(source_) + (first_piece_ + i) * stride;
+      u32 offset = source + place.offset;
+      if constexpr (kStraddles) offset += source >= keys_.rest_of_page(key) ? place.jump : 0;
+      if (place.present < Config::kBlockKv)
+        offset = source < max_int(0, place.present) * stride ? offset : kOutOfRange;
+      copy(first_piece_ + i, offset, 0);
+    }
+  }
+
+ private:
+  Keys keys_;
+  u32 first_piece_;
+  u32 source_;  // this lane's byte offset inside a piece, in memory
+};
+
+template <class Config>
+class Stager<Config, PooledKeys> : public PoolStager<Config, PooledKeys> {
+  using PoolStager<Config, PooledKeys>::PoolStager;
+};
+template <class Config>
+class Stager<Config, NearKeys> : public PoolStager<Config, NearKeys> {
+  using PoolStager<Config, NearKeys>::PoolStager;
 };
 
 // Rows anywhere: each lane has an address of its own. Those of rows and head elements that are not
@@ -63,9 +119,9 @@ class Stager<Config, ScatteredKeys> {
   static constexpr int kPieces = Share<Config>::kPieces;
 
  public:
-  JAX_FA_DEVICE explicit Stager(const ScatteredKeys& keys)
+  JAX_FA_DEVICE Stager(const ScatteredKeys& keys, u32 wave)
       : keys_(keys),
-        first_piece_(Share<Config>::first_piece()),
+        first_piece_(Share<Config>::first_piece(wave)),
         share_page_(keys.page_size() % kPieces == 0) {}
 
   // The pages of the rows of `tile`, which is copied next.
@@ -83,17 +139,16 @@ class Stager<Config, ScatteredKeys> {
     const u32 column_bytes = Tile::source_column_bytes(lane);
     const int key = key_of(tile, lane);
     i64 offset = 0;
-    bool held = false;
+    const bool in_head = column_bytes < keys_.head_bytes();
     JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
       if (i == 0 || !share_page_) {
         offset = keys_.offset(key + i, pages_[i]) + column_bytes;
-        held = keys_.held(pages_[i]) && column_bytes < keys_.head_bytes();
       } else {
         offset += keys_.row_stride_bytes();
       }
       const char* key_address = zero_row() + column_bytes;
       const char* value_address = key_address;
-      if (held && key + i < keys_.end()) {
+      if (in_head && key + i < keys_.end()) {
         key_address = keys_.key(offset);
         value_address = keys_.value(offset);
       }
