@@ -89,8 +89,9 @@ class PoolStager {
       const u32 source = opaque(source_) + (first_piece_ + i) * stride;
       u32 offset = source + place.offset;
       if constexpr (kStraddles) offset += source >= keys_.rest_of_page(key) ? place.jump : 0;
-      if (place.present < Config::kBlockKv)
+      if (place.present < Config::kBlockKv) {
         offset = source < max_int(0, place.present) * stride ? offset : kOutOfRange;
+      }
       copy(first_piece_ + i, offset, 0);
     }
   }
