@@ -123,6 +123,8 @@ RIGHT = {
     "another_pair": COPIED + "s_mov_b32 s14, 2\nv_mov_b32 v3, s14",
     "scalar_read_of_a_vector_result": COPIED + "v_readfirstlane_b32 s12, v0\n"
     "s_add_co_u32 s14, s12, s12\nv_mov_b32 v3, s12",
+    "scalar_read_of_another_register": COPIED + "s_mov_b32 s16, 1\nv_readfirstlane_b32 s12, v0\n"
+    "s_add_co_u32 s14, s16, s16\nv_mov_b32 v3, s12",
     "scalar_read_of_vcc": COPIED_VCC + "v_cmp_lt_u32 vcc_lo, 3, v0\ns_mov_b32 s14, vcc_lo\n"
     "v_cndmask_b32 v3, v3, v0, vcc_lo",
     "load_in_between": COPIED + "s_mov_b32 s12, 2\ns_load_b32 s14, s[8:9], 0x0\n"

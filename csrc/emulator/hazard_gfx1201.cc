@@ -98,12 +98,12 @@ void Gfx1201Hazards::Wait(const Instruction& instruction, const Traits& traits, 
 
 void Gfx1201Hazards::Read(Wave& wave, const Instruction& instruction, const Access& access,
                           bool vector, WaveState* state) {
+  const bool vcc = IsVcc(access.first);
+  if (!vector) Clear(vcc, &state->by_vector);
   if (!state->copied[access.first / 2]) {
     if (vector) state->copied.set(access.first / 2);
     return;
   }
-  const bool vcc = IsVcc(access.first);
-  if (!vector) Clear(vcc, &state->by_vector);
   for (uint32_t index = access.first; index < End(access); ++index) {
     const bool scalar = state->by_scalar[index];
     if (!scalar && !state->by_vector[index]) continue;

@@ -7,7 +7,7 @@
 //   written by                  read by           waits that do
 //   a scalar instruction        vector or scalar  s_wait_alu depctr_sa_sdst(0)
 //   a vector one, not VCC       vector            s_wait_alu depctr_va_sdst(0), or a scalar read
-//                                                 of such a register
+//                                                 of any register but VCC
 //   a vector one, VCC           vector            s_wait_alu depctr_va_vcc(0), or a scalar read of
 //                                                 VCC
 // SMEM and buffer instructions wait for all three, and four ds_nop in a row (waves of 32) drop the
