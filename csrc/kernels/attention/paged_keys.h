@@ -25,9 +25,9 @@ JAX_FA_DEVICE bool pool_is_near(const AttentionParams& params) {
   return is_near<Config>(static_cast<u64>(params.key_stride.batch) * params.num_pages);
 }
 
-// Offsets of tiles in a pool that one buffer reaches, modulo 2^32. Those of kWaveSize tiles in a
-// row are found together, a lane for each, so that a tile costs the reading of a lane, whatever its
-// page.
+// Offsets of tiles in a pool that one buffer reaches. Those of kWaveSize tiles in a row are found
+// together, a lane for each, so that a tile costs the reading of a lane, whatever its page. A tile
+// past the sequence is out of range.
 class TileOffsets {
  public:
   JAX_FA_DEVICE explicit TileOffsets(const PageTable& table) : table_(table) {}
@@ -42,15 +42,12 @@ class TileOffsets {
     if (__builtin_expect(lane == 0, 0)) find(first, count, end, row_stride_bytes);
     return arch::read_lane(offset_, lane);
   }
-  JAX_FA_DEVICE int page_end(int key) const {
-    return (table_.page_of(key) + 1) * table_.page_size();
-  }
+  JAX_FA_DEVICE const PageTable& table() const { return table_; }
 
  private:
   JAX_FA_DEVICE static u32 lane_of(int first, int count) {
     return static_cast<u32>(first / count) % arch::kWaveSize;
   }
-  // Past the last page, tiles lie where they would if it went on.
   JAX_FA_DEVICE void find(int first, int count, int end, u32 row_stride_bytes) {
     const int tiles = static_cast<int>(arch::lane_id()) - static_cast<int>(lane_of(first, count));
     const int key = first + tiles * count;
@@ -58,6 +55,7 @@ class TileOffsets {
     const int entry = arch::load_4_bytes(table_.entry(page));
     const u32 slot = key - page * table_.page_size();
     offset_ = static_cast<u32>(table_.page_offset(entry)) + slot * row_stride_bytes;
+    if (key >= end) offset_ = arch::kOutOfRange;
   }
 
   PageTable table_;
@@ -66,10 +64,11 @@ class TileOffsets {
 
 // Where a tile lies, in bytes from the start of the pool, modulo 2^32.
 struct NearPlace {
-  u32 offset;    // of the first row
-  int present;   // rows up to the end of the sequence, 0 or less: none
-  u32 jump = 0;  // if not 0, rows of the next page lie so much further than if the pages followed
-                 // each other
+  u32 offset;   // of the first row
+  u32 special;  // 0: its rows follow each other, and are all there. Otherwise look_closer() says
+  int present;  // how many there are up to the end of the sequence, 0 or less: none;
+  u32 cut;      // that from so many bytes after the first row on they lie in the next page,
+  u32 jump;     // so much further than if the pages followed each other
 };
 
 class PoolKeys : public KeyRows {
@@ -104,7 +103,14 @@ class PooledKeys : public PoolKeys {
     tiles_.start(first, count, end_, row_stride_bytes());
   }
   JAX_FA_DEVICE NearPlace place(int first, int count) {
-    return {tiles_.next(first, count, end_, row_stride_bytes()), end_ - first};
+    NearPlace place;
+    place.offset = tiles_.next(first, count, end_, row_stride_bytes());
+    place.special = end_ - first < count;
+    return place;
+  }
+  JAX_FA_DEVICE void look_closer(int first, NearPlace& place) const {
+    place.present = end_ - first;
+    place.cut = place.jump = 0;
   }
 };
 
@@ -123,13 +129,22 @@ class NearKeys : public PoolKeys {
     offset_ = tiles_.start(first, count, end_, row_stride_bytes());
   }
   JAX_FA_DEVICE NearPlace place(int first, int count) {
-    const u32 offset = offset_;
+    NearPlace place;
+    place.offset = offset_;
     offset_ = tiles_.next(first + count, count, end_, row_stride_bytes());
-    return {offset, end_ - first, offset_ - offset - count * row_stride_bytes()};
+    // The tile after the last one never follows it.
+    place.special = offset_ - place.offset - count * row_stride_bytes();
+    return place;
   }
-  // Bytes from the row of `key` to where its page ends.
-  JAX_FA_DEVICE u32 rest_of_page(int key) const {
-    return (tiles_.page_end(key) - key) * row_stride_bytes();
+  JAX_FA_DEVICE void look_closer(int first, NearPlace& place) const {
+    const PageTable& table = tiles_.table();
+    const int page = table.page_of(first), last_page = table.page_of(end_ - 1);
+    place.present = end_ - first;
+    place.cut = ((page + 1) * table.page_size() - first) * row_stride_bytes();
+    place.jump = 0;
+    if (page >= last_page) return;
+    const int entry = arch::load_uniform(table.entry(page + 1));
+    place.jump = static_cast<u32>(table.page_offset(entry)) - place.offset - place.cut;
   }
 
  private:

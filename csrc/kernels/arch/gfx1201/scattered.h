@@ -21,8 +21,6 @@ class KeyOperands<Element, NearKeys, kFragments> {
   struct Tile {
     NearPlace place;
     u32 scalar_offset;  // of the tile, where it is not part of the lanes' offsets
-    int plain;          // rows that are there, 0 where some of them lie in the next page,
-    u32 cut;            // those from so many bytes after the first row on
   };
 
   JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys) : keys_(keys), buffer_(keys.keys()) {
@@ -40,21 +38,20 @@ class KeyOperands<Element, NearKeys, kFragments> {
   }
 
   JAX_FA_DEVICE Tile tile(int first_key) {
-    const NearPlace place = keys_.place(first_key, kFragments * kFragmentDim);
-    // Past the last tile, which is loaded from but not used, nothing is in range.
-    Tile tile = {place, place.present > 0 ? place.offset : kOutOfRange, place.present, 0};
-    if (__builtin_expect((place.jump | last_jump_) != 0, 0)) {
+    constexpr int kRows = kFragments * kFragmentDim;
+    NearPlace place = keys_.place(first_key, kRows);
+    Tile tile = {place, place.offset};
+    if (__builtin_expect((place.special | last_special_) != 0, 0)) {
       set_offsets();
-      if (place.jump != 0) {
-        tile.scalar_offset = 0;
-        tile.plain = 0;
-        tile.cut = keys_.rest_of_page(opaque_uniform(first_key));
+      if (place.special != 0) {
+        keys_.look_closer(opaque_uniform(first_key), place);
         JAX_FA_UNROLL for (u32& offset : offset_) {
-          offset += place.offset + (offset >= tile.cut ? place.jump : 0);
+          offset += place.offset + (offset >= place.cut ? place.jump : 0);
         }
+        tile = {place, 0};
       }
     }
-    last_jump_ = place.jump;
+    last_special_ = place.special;
     return tile;
   }
 
@@ -77,7 +74,7 @@ class KeyOperands<Element, NearKeys, kFragments> {
 
   NearKeys keys_;
   Buffer buffer_;
-  u32 last_jump_ = 0;
+  u32 last_special_ = 0;
   u32 lane_offset_;         // this lane's, in bytes from the start of a fragment,
   u32 offset_[kFragments];  // and from the start of the tile, or of the pool
 };
@@ -97,11 +94,12 @@ class ValueOperands<Element, NearKeys> : public ValueColumns<Element> {
     const int first = fragment * kFragmentDim;
     const char* base = keys_.value(tile.scalar_offset);
     u32 offset = this->offset_ + first * keys_.row_stride_bytes();
-    if (__builtin_expect(first + kFragmentDim <= tile.plain, 1)) return {base, offset};
-    if (first + kFragmentDim > place.present) {
-      offset = Base::offset_in_tail(first, place.present, keys_.row_stride_bytes());
+    if (__builtin_expect(place.special == 0, 1)) return {base, offset};
+    const int present = opaque_uniform(place.present);  // or it is read early, where it is not set
+    if (first + kFragmentDim > present) {
+      offset = Base::offset_in_tail(first, present, keys_.row_stride_bytes());
     }
-    if (place.jump != 0) offset += place.offset + (offset >= tile.cut ? place.jump : 0);
+    offset += place.offset + (offset >= place.cut ? place.jump : 0);
     return {base, offset};
   }
 

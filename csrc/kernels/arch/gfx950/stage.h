@@ -59,7 +59,6 @@ class Stager {
 template <class Config, class Keys>
 class PoolStager {
   using Tile = typename Share<Config>::Tile;
-  static constexpr bool kStraddles = __is_same(Keys, NearKeys);
 
  public:
   JAX_FA_DEVICE PoolStager(const Keys& keys, u32 wave)
@@ -70,25 +69,24 @@ class PoolStager {
   JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
 
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
-    const NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
+    NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
     const u32 stride = keys_.row_stride_bytes();
     const auto copy = [&](u32 piece, u32 offset, u32 scalar_offset) {
       const u32 piece_lds = piece * Tile::kPitch;
       copy_16_bytes_to_lds(keys_.keys(), key_lds + piece_lds, offset, scalar_offset);
       copy_16_bytes_to_lds(keys_.values(), value_lds + piece_lds, offset, scalar_offset);
     };
-    const int plain = kStraddles && place.jump != 0 ? 0 : place.present;
-    if (__builtin_expect(plain >= Config::kBlockKv, 1)) {
+    if (__builtin_expect(place.special == 0, 1)) {
       JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
         copy(first_piece_ + i, source_, place.offset + (first_piece_ + i) * stride);
       }
       return;
     }
-    const int key = opaque_uniform(tile) * Config::kBlockKv;
+    keys_.look_closer(opaque_uniform(tile) * Config::kBlockKv, place);
     JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
       const u32 source = opaque(source_) + (first_piece_ + i) * stride;
       u32 offset = source + place.offset;
-      if constexpr (kStraddles) offset += source >= keys_.rest_of_page(key) ? place.jump : 0;
+      offset += source >= place.cut ? place.jump : 0;
       if (place.present < Config::kBlockKv) {
         offset = source < max_int(0, place.present) * stride ? offset : kOutOfRange;
       }
