@@ -335,8 +335,7 @@ def test_compare_with_a_constant(compare):
     function, _ = COMPARES[compare]
     rows, _, sccs = INSTRUCTIONS["gfx950"].run(f"k_{compare}")
     constant = CONSTANT | 0xFFFF0000 if compare.endswith("i32") else CONSTANT
-    values = [*rows[:, 0].tolist()]
-    assert list(sccs) == [function(a & M32, constant) for a in values]
+    assert list(sccs) == [function(a & M32, constant) for a in rows[:, 0].tolist()]
 
 
 @pytest.mark.parametrize(

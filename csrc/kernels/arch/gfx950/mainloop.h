@@ -21,7 +21,7 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (H = 256 with pages: 12, where finding rows takes most: 8), row state 9 (6),
+//   operand ring 16 (H = 256: 12, NearKeys and ScatteredKeys: 8), row state 9 (6),
 //   addresses about 10; PooledKeys, NearKeys: 1; ScatteredKeys: the pages of the next tile's rows
 //   at most  184   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
@@ -51,7 +51,7 @@ template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
   using Tile = LdsTile<Element, Config::kBlockKv, Config::kHeadDim>;
-  // Operands read ahead of the matrix core: fewer where finding rows takes registers.
+  // Operands read ahead of the matrix core: fewer where registers are short.
   static constexpr int ring_depth() {
     if (Config::kHeadDim < 256) return 4;
     return __is_same(Keys, ScatteredKeys) || __is_same(Keys, NearKeys) ? 2 : 3;

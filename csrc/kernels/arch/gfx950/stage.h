@@ -18,20 +18,37 @@ struct Share {
   JAX_FA_DEVICE static u32 first_piece(u32 wave) { return wave * kPieces; }
 };
 
-// Rows of a tile at a constant distance (DenseKeys, PagedKeys): one bounded buffer reaches them
-// all.
+// What stagers from buffers share.
 template <class Config, class Keys>
-class Stager {
+class BufferStager {
+ protected:
   using Tile = typename Share<Config>::Tile;
 
  public:
-  JAX_FA_DEVICE Stager(const Keys& keys, u32 wave)
+  JAX_FA_DEVICE BufferStager(const Keys& keys, u32 wave)
       : keys_(keys),
         first_piece_(Share<Config>::first_piece(wave)),
         source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
 
   // Before the first copy(), which will be of `tile`; the following ones are of the tiles after it.
   JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
+
+ protected:
+  Keys keys_;
+  u32 first_piece_;
+  u32 source_;  // this lane's byte offset inside a piece, in memory
+};
+
+// Rows of a tile at a constant distance (DenseKeys, PagedKeys): one bounded buffer reaches them
+// all.
+template <class Config, class Keys>
+class Stager : public BufferStager<Config, Keys> {
+  using Base = BufferStager<Config, Keys>;
+  using Base::first_piece_, Base::keys_, Base::source_;
+  using typename Base::Tile;
+
+ public:
+  using Base::Base;
 
   // Starts copying this wave's pieces of `tile`.
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
@@ -48,25 +65,18 @@ class Stager {
                            offset + piece * keys_.row_stride_bytes());
     }
   }
-
-  Keys keys_;
-  u32 first_piece_;
-  u32 source_;  // this lane's byte offset inside a piece, in memory
 };
 
 // The pool in one buffer (PooledKeys, NearKeys). Of a tile that ends past the sequence or in the
 // next page each lane has an offset of its own.
 template <class Config, class Keys>
-class PoolStager {
-  using Tile = typename Share<Config>::Tile;
+class PoolStager : public BufferStager<Config, Keys> {
+  using Base = BufferStager<Config, Keys>;
+  using Base::first_piece_, Base::keys_, Base::source_;
+  using typename Base::Tile;
 
  public:
-  JAX_FA_DEVICE PoolStager(const Keys& keys, u32 wave)
-      : keys_(keys),
-        first_piece_(Share<Config>::first_piece(wave)),
-        source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
-
-  JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
+  using Base::Base;
 
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
     NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
@@ -93,11 +103,6 @@ class PoolStager {
       copy(first_piece_ + i, offset, 0);
     }
   }
-
- private:
-  Keys keys_;
-  u32 first_piece_;
-  u32 source_;  // this lane's byte offset inside a piece, in memory
 };
 
 template <class Config>
