@@ -93,12 +93,11 @@ def test_nonsense_lengths_stay_within_the_operands(target, page_size, lengths):
             jax.block_until_ready(results)
 
 
-# Wave instructions of a paged prefill over those of the same dense one. Tiles that lie in two pages
-# cost addresses for each lane.
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("h", [64, 128, 256])
-@pytest.mark.parametrize(("page_size", "limit"), [(64, 1.05), (128, 1.05), (100, 1.14)])
-def test_paging_costs_few_instructions(target, h, page_size, limit):
+@pytest.mark.parametrize("page_size", [64, 100, 128])
+def test_paging_costs_few_instructions(target, h, page_size):
+    """Wave instructions of a paged prefill over those of the same dense one."""
     t = 1024
     cache = Cache("", ((t, t),), page_size, n=1, h=h, spare_pages=0)
     q, k, v, tables, lengths = cache.operands("bfloat16")
@@ -109,7 +108,7 @@ def test_paging_costs_few_instructions(target, h, page_size, limit):
     pages = tables[0, : -(-t // page_size)]
     rows = (x[pages].reshape(1, -1, 1, h)[:, :t] for x in (k, v))
     call = functools.partial(flash_attention, q, *rows, implementation=target, num_splits=1)
-    assert paged <= limit * wave_instructions(call)
+    assert paged <= 1.05 * wave_instructions(call)
 
 
 class _Strides(ctypes.Structure):

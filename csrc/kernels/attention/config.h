@@ -53,7 +53,6 @@ struct FlashConfig : TileConfig<Element, arch::flash_tile(kHeadDimTile)> {
   static constexpr bool kPaged = kPaged_;
   static constexpr bool kPackHeads = false;  // the heads of a group are rows of one tile
   static constexpr bool kSplits = false;     // the keys may be split over workgroups
-  static constexpr bool kTakesNearKeys = true;
 };
 
 // Few query rows of all heads that share a key head.
@@ -63,7 +62,6 @@ struct DecodeConfig : TileConfig<Element, arch::decode_tile(kHeadDimTile)> {
   static constexpr bool kPaged = kPaged_;
   static constexpr bool kPackHeads = true;
   static constexpr bool kSplits = true;
-  static constexpr bool kTakesNearKeys = arch::kDecodeTakesNearKeys;
 };
 
 }  // namespace jax_fa

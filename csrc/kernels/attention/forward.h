@@ -77,10 +77,8 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
     }
   } else if (PagedKeys::serves<Config>(params)) {
     attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (Config::kTakesNearKeys && NearKeys::serves<Config>(params)) {
-    if constexpr (Config::kTakesNearKeys) {
-      attend(NearKeys(params, sequence, work.kv_head, end_key, Element{}));
-    }
+  } else if (NearKeys::serves<Config>(params)) {
+    attend(NearKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else if (arch::kTakesFragmentKeys && FragmentKeys::serves<Config>(params)) {
     if constexpr (arch::kTakesFragmentKeys) {
       attend(FragmentKeys(params, sequence, work.kv_head, end_key, Element{}));

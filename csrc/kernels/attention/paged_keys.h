@@ -25,59 +25,27 @@ JAX_FA_DEVICE bool pool_is_near(const AttentionParams& params) {
   return is_near<Config>(static_cast<u64>(params.key_stride.batch) * params.num_pages);
 }
 
-// Offsets of tiles in a pool that one buffer reaches. Those of kWaveSize tiles in a row are found
-// together, a lane for each, so that a tile costs the reading of a lane, whatever its page. A tile
-// past the sequence is out of range.
-class TileOffsets {
- public:
-  JAX_FA_DEVICE explicit TileOffsets(const PageTable& table) : table_(table) {}
-
-  // Of the tile that begins with key `first`; after the first one, tiles follow in their order.
-  JAX_FA_DEVICE u32 start(int first, int count, int end, u32 row_stride_bytes) {
-    find(first, count, end, row_stride_bytes);
-    return arch::read_lane(offset_, lane_of(first, count));
-  }
-  JAX_FA_DEVICE u32 next(int first, int count, int end, u32 row_stride_bytes) {
-    const u32 lane = lane_of(first, count);
-    if (__builtin_expect(lane == 0, 0)) find(first, count, end, row_stride_bytes);
-    return arch::read_lane(offset_, lane);
-  }
-  JAX_FA_DEVICE const PageTable& table() const { return table_; }
-
- private:
-  JAX_FA_DEVICE static u32 lane_of(int first, int count) {
-    return static_cast<u32>(first / count) % arch::kWaveSize;
-  }
-  JAX_FA_DEVICE void find(int first, int count, int end, u32 row_stride_bytes) {
-    const int tiles = static_cast<int>(arch::lane_id()) - static_cast<int>(lane_of(first, count));
-    const int key = first + tiles * count;
-    const u32 page = table_.page_of(min_int(key, end - 1));
-    const int entry = arch::load_4_bytes(table_.entry(page));
-    const u32 slot = key - page * table_.page_size();
-    offset_ = static_cast<u32>(table_.page_offset(entry)) + slot * row_stride_bytes;
-    if (key >= end) offset_ = arch::kOutOfRange;
-  }
-
-  PageTable table_;
-  u32 offset_;  // of this lane's tile
-};
-
-// Where a tile lies, in bytes from the start of the pool, modulo 2^32.
+// Where a tile lies in a pool that one buffer reaches, in bytes.
 struct NearPlace {
-  u32 offset;   // of the first row
-  u32 special;  // 0: its rows follow each other, and are all there. Otherwise look_closer() says
-  int present;  // how many there are up to the end of the sequence, 0 or less: none;
-  u32 cut;      // that from so many bytes after the first row on they lie in the next page,
-  u32 jump;     // so much further than if the pages followed each other
+  u32 offset;  // from the start of the pool to the first row; out of range when none is there
+  bool whole;  // all rows are there
+  u32 cut;     // from so many bytes after the first row on rows lie in the next page,
+  u32 jump;    // so much further, modulo 2^32, than if the pages followed each other
 };
 
+// Keys and values of such a pool. The places of kWaveSize tiles in a row are found together, a lane
+// for each, so that a tile costs the reading of lanes, whatever its page. After the last page comes
+// the last page.
+template <bool kTwoPages>
 class PoolKeys : public KeyRows {
  public:
+  static constexpr bool kCutsTiles = kTwoPages;
+
   template <class Element>
   JAX_FA_DEVICE PoolKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
                          int end, Element element)
       : KeyRows(params, sequence, kv_head, end, element),
-        tiles_(PageTable(params, sequence, sizeof(Element))) {
+        table_(params, sequence, sizeof(Element)) {
     const i64 elements = params.num_pages * params.key_stride.batch;
     bytes_ = (elements - kv_head * params.key_stride.head) * sizeof(Element);
   }
@@ -86,35 +54,63 @@ class PoolKeys : public KeyRows {
   JAX_FA_DEVICE arch::Buffer keys() const { return arch::make_buffer(key_, bytes_); }
   JAX_FA_DEVICE arch::Buffer values() const { return arch::make_buffer(value_, bytes_); }
 
- protected:
-  TileOffsets tiles_;
+  // Before the first place(), which will be of `first`; the following ones are of the tiles of
+  // `count` rows after it.
+  JAX_FA_DEVICE void start(int first, int count) {
+    if (lane_of(first, count) != 0) find(first, count);
+  }
+  JAX_FA_DEVICE NearPlace place(int first, int count) {
+    const u32 lane = lane_of(first, count);
+    if (__builtin_expect(lane == 0, 0)) find(first, count);
+    NearPlace place = {arch::read_lane(offset_, lane), first / count < end_ / count, 0, 0};
+    if constexpr (kTwoPages) {
+      place.cut = arch::read_lane(cut_, lane);
+      place.jump = arch::read_lane(jump_, lane);
+    }
+    return place;
+  }
+
+ private:
+  JAX_FA_DEVICE static u32 lane_of(int first, int count) {
+    return static_cast<u32>(first / count) % arch::kWaveSize;
+  }
+  JAX_FA_DEVICE void find(int first, int count) {
+    const int tiles = static_cast<int>(arch::lane_id()) - static_cast<int>(lane_of(first, count));
+    const int key = first + tiles * count;
+    const u32 page = table_.page_of(min_int(key, end_ - 1));
+    const u32 slot = key - page * table_.page_size();
+    const u32 page_offset = this->page_offset(page);
+    offset_ = page_offset + slot * row_stride_bytes();
+    if constexpr (kTwoPages) {
+      const u32 last_page = table_.page_of(end_ - 1);
+      const u32 page_bytes = table_.page_size() * row_stride_bytes();
+      cut_ = page_bytes - slot * row_stride_bytes();
+      jump_ = this->page_offset(min_u32(page + 1, last_page)) - page_offset - page_bytes;
+    }
+    if (key >= end_) {
+      offset_ = arch::kOutOfRange;
+      jump_ = 0;  // all of the tile stays there
+    }
+  }
+  JAX_FA_DEVICE u32 page_offset(u32 page) const {
+    return static_cast<u32>(table_.page_offset(arch::load_4_bytes(table_.entry(page))));
+  }
+
+  PageTable table_;
   u32 bytes_;
+  u32 offset_, cut_, jump_;  // of this lane's tile
 };
 
-class PooledKeys : public PoolKeys {
+class PooledKeys : public PoolKeys</*kTwoPages=*/false> {
  public:
   template <class Config>
   JAX_FA_DEVICE static bool serves(const AttentionParams& params) {
     return params.page_size % Config::kBlockKv == 0 && pool_is_near<Config>(params);
   }
   using PoolKeys::PoolKeys;
-
-  JAX_FA_DEVICE void start(int first, int count) {
-    tiles_.start(first, count, end_, row_stride_bytes());
-  }
-  JAX_FA_DEVICE NearPlace place(int first, int count) {
-    NearPlace place;
-    place.offset = tiles_.next(first, count, end_, row_stride_bytes());
-    place.special = end_ - first < count;
-    return place;
-  }
-  JAX_FA_DEVICE void look_closer(int first, NearPlace& place) const {
-    place.present = end_ - first;
-    place.cut = place.jump = 0;
-  }
 };
 
-class NearKeys : public PoolKeys {
+class NearKeys : public PoolKeys</*kTwoPages=*/true> {
  public:
   static constexpr bool kWholeHeadOnly = true;
 
@@ -124,31 +120,6 @@ class NearKeys : public PoolKeys {
            pool_is_near<Config>(params);
   }
   using PoolKeys::PoolKeys;
-
-  JAX_FA_DEVICE void start(int first, int count) {
-    offset_ = tiles_.start(first, count, end_, row_stride_bytes());
-  }
-  JAX_FA_DEVICE NearPlace place(int first, int count) {
-    NearPlace place;
-    place.offset = offset_;
-    offset_ = tiles_.next(first + count, count, end_, row_stride_bytes());
-    // The tile after the last one never follows it.
-    place.special = offset_ - place.offset - count * row_stride_bytes();
-    return place;
-  }
-  JAX_FA_DEVICE void look_closer(int first, NearPlace& place) const {
-    const PageTable& table = tiles_.table();
-    const int page = table.page_of(first), last_page = table.page_of(end_ - 1);
-    place.present = end_ - first;
-    place.cut = ((page + 1) * table.page_size() - first) * row_stride_bytes();
-    place.jump = 0;
-    if (page >= last_page) return;
-    const int entry = arch::load_uniform(table.entry(page + 1));
-    place.jump = static_cast<u32>(table.page_offset(entry)) - place.offset - place.cut;
-  }
-
- private:
-  u32 offset_;  // of the next tile
 };
 
 // A page costs its entry, its buffers and one multiplication.

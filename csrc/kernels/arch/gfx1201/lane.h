@@ -20,6 +20,11 @@ JAX_FA_DEVICE int count_lanes(bool condition) {
   return __builtin_popcount(__builtin_amdgcn_ballot_w32(condition));
 }
 
+// x of lane `lane_bytes` / 4.
+JAX_FA_DEVICE u32 permute_lanes(u32 x, u32 lane_bytes) {
+  return __builtin_amdgcn_ds_bpermute(lane_bytes, x);
+}
+
 // x of lane l^16, which holds the same query row.
 JAX_FA_DEVICE float other_half(float x) {
   const u32 bits = __builtin_bit_cast(u32, x);

@@ -77,6 +77,11 @@ struct ValueLane {
     column_bytes = id / 8 % 2 * kBytes;
   }
   static constexpr u32 kBytes = 16;
+  // The lane that has this row of keys, and elements as far from its first.
+  JAX_FA_DEVICE static u32 key_lane() {
+    const u32 id = lane_id();
+    return id % 8 + id / 8 % 2 * 16 + id / 16 * 8;
+  }
 };
 
 // V^T in O^T = V^T.P^T: rows as depth. What does not depend on where the rows lie. Head elements

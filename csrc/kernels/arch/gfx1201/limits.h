@@ -31,7 +31,6 @@ constexpr int decode_waves_per_simd(int head_dim_tile) {
 // Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
 // the next that serves them.
 inline constexpr bool kTakesPooledKeys = false;
-inline constexpr bool kDecodeTakesNearKeys = true;
 inline constexpr bool kTakesFragmentKeys = true;
 
 }  // namespace jax_fa::arch

@@ -1,8 +1,9 @@
 // gfx1201: matrix operands of K and V of tiles that do not lie in one page.
 //
 // NearKeys: one buffer reaches both pages of a tile; the lanes of rows in the second add a
-// distance. FragmentKeys: each fragment of 16 rows has an address of its own, the same for all
-// lanes. Both read keys past the length, which the mask drops, since their page is there whole.
+// distance. Values are read where the lanes of keys read: lanes only exchange their offsets.
+// FragmentKeys: each fragment of 16 rows has an address of its own, the same for all lanes. Keys
+// past the length are read, since their page is there whole, and dropped by the mask.
 // ScatteredKeys: each lane has addresses of its own, made once per tile and fragment; the pages of
 // its keys are fetched a phase ahead. Rows and head elements that are not there are read from a row
 // of zeros.
@@ -19,39 +20,41 @@ template <class Element, int kFragments>
 class KeyOperands<Element, NearKeys, kFragments> {
  public:
   struct Tile {
-    NearPlace place;
-    u32 scalar_offset;  // of the tile, where it is not part of the lanes' offsets
+    u32 key_offset[kFragments];  // this lane's, in bytes from the start of the pool
+    u32 value_offset[kFragments];
   };
 
-  JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys) : keys_(keys), buffer_(keys.keys()) {
-    const u32 depth_bytes = operand_depth() * sizeof(Element);
-    lane_offset_ = fragment_column() * keys.row_stride_bytes() + depth_bytes;
+  JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys)
+      : keys_(keys), buffer_(keys.keys()), value_lane_bytes_(ValueLane::key_lane() * sizeof(u32)) {
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      const u32 row = f * kFragmentDim + fragment_column();
+      offset_[f] = row * keys.row_stride_bytes() + depth_bytes();
+    }
   }
 
-  JAX_FA_DEVICE void start(int first_key) {
-    keys_.start(first_key, kFragments * kFragmentDim);
-    set_offsets();
-  }
+  JAX_FA_DEVICE void start(int first_key) { keys_.start(first_key, kFragments * kFragmentDim); }
   JAX_FA_DEVICE void fetch(int /*first_key*/) {}
-  JAX_FA_DEVICE void begin_tile() {
-    JAX_FA_UNROLL for (u32& offset : offset_) offset = opaque(offset);
-  }
+  JAX_FA_DEVICE void begin_tile() {}
 
   JAX_FA_DEVICE Tile tile(int first_key) {
     constexpr int kRows = kFragments * kFragmentDim;
-    NearPlace place = keys_.place(first_key, kRows);
-    Tile tile = {place, place.offset};
-    if (__builtin_expect((place.special | last_special_) != 0, 0)) {
-      set_offsets();
-      if (place.special != 0) {
-        keys_.look_closer(opaque_uniform(first_key), place);
-        JAX_FA_UNROLL for (u32& offset : offset_) {
-          offset += place.offset + (offset >= place.cut ? place.jump : 0);
-        }
-        tile = {place, 0};
+    const NearPlace place = keys_.place(first_key, kRows);
+    Tile tile;
+    const auto paged = [&](u32 offset) {
+      return offset + (offset >= place.cut ? place.offset + place.jump : place.offset);
+    };
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) { tile.key_offset[f] = paged(offset_[f]); }
+    if (__builtin_expect(!place.whole, 0)) {
+      // The last key in place of those that are not there.
+      const int last_row = max_int(0, keys_.end() - opaque_uniform(first_key) - 1);
+      const u32 last = last_row * keys_.row_stride_bytes();
+      JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+        tile.key_offset[f] = paged(min_u32(opaque(offset_[f]), last + depth_bytes()));
       }
     }
-    last_special_ = place.special;
+    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
+      tile.value_offset[f] = permute_lanes(tile.key_offset[f], value_lane_bytes_);
+    }
     return tile;
   }
 
@@ -59,24 +62,17 @@ class KeyOperands<Element, NearKeys, kFragments> {
   JAX_FA_DEVICE Operand<Element> read(const Tile& tile, int fragment, int step) const {
     static_assert(kWholeHead);
     const u32 step_bytes = step * kFragmentDepth * sizeof(Element);
-    return __builtin_bit_cast(
-        Operand<Element>,
-        load_16_bytes(buffer_, offset_[fragment] + step_bytes, tile.scalar_offset));
+    return __builtin_bit_cast(Operand<Element>,
+                              load_16_bytes(buffer_, tile.key_offset[fragment] + step_bytes));
   }
 
  private:
-  JAX_FA_DEVICE void set_offsets() {
-    lane_offset_ = opaque(lane_offset_);
-    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
-      offset_[f] = lane_offset_ + f * kFragmentDim * keys_.row_stride_bytes();
-    }
-  }
+  JAX_FA_DEVICE static u32 depth_bytes() { return operand_depth() * sizeof(Element); }
 
   NearKeys keys_;
   Buffer buffer_;
-  u32 last_special_ = 0;
-  u32 lane_offset_;         // this lane's, in bytes from the start of a fragment,
-  u32 offset_[kFragments];  // and from the start of the tile, or of the pool
+  u32 value_lane_bytes_;    // of the lane whose key row and depth are this lane's of values
+  u32 offset_[kFragments];  // this lane's, in bytes from the start of a tile in one page
 };
 
 template <class Element>
@@ -88,19 +84,8 @@ class ValueOperands<Element, NearKeys> : public ValueColumns<Element> {
   JAX_FA_DEVICE explicit ValueOperands(const NearKeys& keys) : Base(keys), keys_(keys) {}
 
   template <class Tile>
-  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
-    const NearPlace& place = tile.place;
-    this->hide_lane();
-    const int first = fragment * kFragmentDim;
-    const char* base = keys_.value(tile.scalar_offset);
-    u32 offset = this->offset_ + first * keys_.row_stride_bytes();
-    if (__builtin_expect(place.special == 0, 1)) return {base, offset};
-    const int present = opaque_uniform(place.present);  // or it is read early, where it is not set
-    if (first + kFragmentDim > present) {
-      offset = Base::offset_in_tail(first, present, keys_.row_stride_bytes());
-    }
-    offset += place.offset + (offset >= place.cut ? place.jump : 0);
-    return {base, offset};
+  JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) const {
+    return {keys_.value(0), tile.value_offset[fragment]};
   }
 
  private:

@@ -25,7 +25,6 @@ constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 // Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
 // the next that serves them.
 inline constexpr bool kTakesPooledKeys = true;
-inline constexpr bool kDecodeTakesNearKeys = false;  // it lacks the scalar registers
 inline constexpr bool kTakesFragmentKeys = false;
 
 }  // namespace jax_fa::arch

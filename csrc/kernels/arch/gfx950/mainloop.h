@@ -21,8 +21,8 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (H = 256: 12, NearKeys and ScatteredKeys: 8), row state 9 (6),
-//   addresses about 10; PooledKeys, NearKeys: 1; ScatteredKeys: the pages of the next tile's rows
+//   operand ring 16 (H = 256: 12, ScatteredKeys: 8), row state 9 (6), addresses about 10
+//   PooledKeys: 1; NearKeys: 3; ScatteredKeys: the pages of the next tile's rows
 //   at most  184   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
 // LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
@@ -54,7 +54,7 @@ class Mainloop {
   // Operands read ahead of the matrix core: fewer where registers are short.
   static constexpr int ring_depth() {
     if (Config::kHeadDim < 256) return 4;
-    return __is_same(Keys, ScatteredKeys) || __is_same(Keys, NearKeys) ? 2 : 3;
+    return __is_same(Keys, ScatteredKeys) ? 2 : 3;
   }
   static constexpr int kRingDepth = ring_depth();
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);

@@ -28,7 +28,8 @@ class BufferStager {
   JAX_FA_DEVICE BufferStager(const Keys& keys, u32 wave)
       : keys_(keys),
         first_piece_(Share<Config>::first_piece(wave)),
-        source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes())) {}
+        source_(Tile::source_offset(keys.row_stride_bytes(), keys.head_bytes()) +
+                first_piece_ * keys.row_stride_bytes()) {}
 
   // Before the first copy(), which will be of `tile`; the following ones are of the tiles after it.
   JAX_FA_DEVICE void start(int tile) { keys_.start(tile * Config::kBlockKv, Config::kBlockKv); }
@@ -36,7 +37,7 @@ class BufferStager {
  protected:
   Keys keys_;
   u32 first_piece_;
-  u32 source_;  // this lane's byte offset inside a piece, in memory
+  u32 source_;  // this lane's place in the wave's first piece, in bytes from the tile's first row
 };
 
 // Rows of a tile at a constant distance (DenseKeys, PagedKeys): one bounded buffer reaches them
@@ -60,47 +61,52 @@ class Stager : public BufferStager<Config, Keys> {
  private:
   JAX_FA_DEVICE void copy_operand(Buffer buffer, u32 offset, u32 lds_tile) const {
     JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-      const u32 piece = first_piece_ + i;
-      copy_16_bytes_to_lds(buffer, lds_tile + piece * Tile::kPitch, source_,
-                           offset + piece * keys_.row_stride_bytes());
+      copy_16_bytes_to_lds(buffer, lds_tile + (first_piece_ + i) * Tile::kPitch, source_,
+                           offset + i * keys_.row_stride_bytes());
     }
   }
 };
 
-// The pool in one buffer (PooledKeys, NearKeys). Of a tile that ends past the sequence or in the
-// next page each lane has an offset of its own.
+// The pool in one buffer (PooledKeys, NearKeys). Lanes whose row lies in a second page, or past the
+// sequence, have an offset of their own.
 template <class Config, class Keys>
 class PoolStager : public BufferStager<Config, Keys> {
   using Base = BufferStager<Config, Keys>;
   using Base::first_piece_, Base::keys_, Base::source_;
   using typename Base::Tile;
+  static constexpr int kPieces = Share<Config>::kPieces;
 
  public:
   using Base::Base;
 
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
-    NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
+    const NearPlace place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
     const u32 stride = keys_.row_stride_bytes();
-    const auto copy = [&](u32 piece, u32 offset, u32 scalar_offset) {
-      const u32 piece_lds = piece * Tile::kPitch;
-      copy_16_bytes_to_lds(keys_.keys(), key_lds + piece_lds, offset, scalar_offset);
-      copy_16_bytes_to_lds(keys_.values(), value_lds + piece_lds, offset, scalar_offset);
-    };
-    if (__builtin_expect(place.special == 0, 1)) {
-      JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-        copy(first_piece_ + i, source_, place.offset + (first_piece_ + i) * stride);
-      }
-      return;
+    u32 offset[kPieces], scalar_offset[kPieces];
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      offset[i] = source_;
+      scalar_offset[i] = place.offset + i * stride;
     }
-    keys_.look_closer(opaque_uniform(tile) * Config::kBlockKv, place);
-    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-      const u32 source = opaque(source_) + (first_piece_ + i) * stride;
-      u32 offset = source + place.offset;
-      offset += source >= place.cut ? place.jump : 0;
-      if (place.present < Config::kBlockKv) {
-        offset = source < max_int(0, place.present) * stride ? offset : kOutOfRange;
+    if constexpr (Keys::kCutsTiles) {
+      // Of lanes alone: the next page may lie before this one, and an offset may not be negative.
+      const u32 here = source_ + place.offset, there = opaque(here + place.jump);
+      JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+        const int cut = static_cast<int>(place.cut - i * stride);
+        offset[i] = (static_cast<int>(source_) >= cut ? there : here) + i * stride;
+        scalar_offset[i] = 0;
       }
-      copy(first_piece_ + i, offset, 0);
+    }
+    if (__builtin_expect(!place.whole, 0)) {
+      const int present = max_int(0, keys_.end() - opaque_uniform(tile) * Config::kBlockKv);
+      JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+        const u32 source = opaque(source_) + i * stride;
+        if (source >= present * stride) offset[i] = kOutOfRange;
+      }
+    }
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      const u32 piece_lds = (first_piece_ + i) * Tile::kPitch;
+      copy_16_bytes_to_lds(keys_.keys(), key_lds + piece_lds, offset[i], scalar_offset[i]);
+      copy_16_bytes_to_lds(keys_.values(), value_lds + piece_lds, offset[i], scalar_offset[i]);
     }
   }
 };
