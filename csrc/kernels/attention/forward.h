@@ -79,10 +79,8 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
     attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else if (NearKeys::serves<Config>(params)) {
     attend(NearKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (arch::kTakesFragmentKeys && FragmentKeys::serves<Config>(params)) {
-    if constexpr (arch::kTakesFragmentKeys) {
-      attend(FragmentKeys(params, sequence, work.kv_head, end_key, Element{}));
-    }
+  } else if (NearRowKeys::serves<Config>(params)) {
+    attend(NearRowKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else {
     attend(ScatteredKeys(params, sequence, work.kv_head, end_key, Element{}));
   }

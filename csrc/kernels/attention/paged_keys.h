@@ -3,8 +3,8 @@
 //   PooledKeys     a pool below 2 GiB, pages of a multiple of the key tile: a tile lies in one page
 //   PagedKeys      the same in any pool
 //   NearKeys       a pool below 2 GiB, pages of at least a tile: a tile lies in one page or in two
-//   FragmentKeys   pages of a multiple of a fragment's 16 rows: a fragment lies in one page
-//   ScatteredKeys  any pages: rows of a tile lie anywhere, each lane finds its own
+//   NearRowKeys    a pool below 2 GiB: rows of a tile lie anywhere, each lane finds its own
+//   ScatteredKeys  the same in any pool
 #ifndef JAX_FA_KERNELS_ATTENTION_PAGED_KEYS_H_
 #define JAX_FA_KERNELS_ATTENTION_PAGED_KEYS_H_
 
@@ -20,9 +20,19 @@ template <class Config>
 JAX_FA_DEVICE bool is_near(u64 elements) {
   return elements * sizeof(typename Config::Element) < arch::kOutOfRange;
 }
+// With room for a tile past its end, so that what is out of range stays so when such offsets are
+// added.
 template <class Config>
 JAX_FA_DEVICE bool pool_is_near(const AttentionParams& params) {
-  return is_near<Config>(static_cast<u64>(params.key_stride.batch) * params.num_pages);
+  return is_near<Config>(static_cast<u64>(params.key_stride.batch) * params.num_pages +
+                         static_cast<u64>(params.key_stride.row) * Config::kBlockKv);
+}
+
+// Bytes of such a pool from the head's first element on.
+template <class Element>
+JAX_FA_DEVICE u32 pool_bytes(const AttentionParams& params, int kv_head) {
+  const i64 elements = params.num_pages * params.key_stride.batch;
+  return (elements - kv_head * params.key_stride.head) * sizeof(Element);
 }
 
 // Where a tile lies in a pool that one buffer reaches, in bytes.
@@ -45,10 +55,8 @@ class PoolKeys : public KeyRows {
   JAX_FA_DEVICE PoolKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
                          int end, Element element)
       : KeyRows(params, sequence, kv_head, end, element),
-        table_(params, sequence, sizeof(Element)) {
-    const i64 elements = params.num_pages * params.key_stride.batch;
-    bytes_ = (elements - kv_head * params.key_stride.head) * sizeof(Element);
-  }
+        table_(params, sequence, sizeof(Element)),
+        bytes_(pool_bytes<Element>(params, kv_head)) {}
 
   // Of keys and of values, from this head's first element on.
   JAX_FA_DEVICE arch::Buffer keys() const { return arch::make_buffer(key_, bytes_); }
@@ -112,12 +120,12 @@ class PooledKeys : public PoolKeys</*kTwoPages=*/false> {
 
 class NearKeys : public PoolKeys</*kTwoPages=*/true> {
  public:
-  static constexpr bool kWholeHeadOnly = true;
+  static constexpr bool kWholeHeadOnly = arch::kNearKeysFillHeads;
 
   template <class Config>
   JAX_FA_DEVICE static bool serves(const AttentionParams& params) {
-    return params.head_dim == Config::kHeadDim && params.page_size >= Config::kBlockKv &&
-           pool_is_near<Config>(params);
+    return (!kWholeHeadOnly || params.head_dim == Config::kHeadDim) &&
+           params.page_size >= Config::kBlockKv && pool_is_near<Config>(params);
   }
   using PoolKeys::PoolKeys;
 };
@@ -166,42 +174,48 @@ class PagedKeys : public BufferedKeys {
   int limit_;  // one past the last key of the page that counts
 };
 
-// A fragment lies in one page whole, also where the length ends earlier, so that it needs no range
-// check, provided that the head fills its tile.
-class FragmentKeys : public KeyRows {
+class NearRowKeys : public KeyRows {
  public:
-  static constexpr bool kWholeHeadOnly = true;
+  static constexpr bool kWholeHeadOnly = arch::kNearKeysFillHeads;
+
+  // What is to be fetched ahead of a key: the entry of its page, and its bytes from the page's
+  // start.
+  struct Row {
+    int entry;
+    u32 slot_bytes;
+  };
 
   template <class Config>
   JAX_FA_DEVICE static bool serves(const AttentionParams& params) {
-    return params.head_dim == Config::kHeadDim && params.page_size % arch::kFragmentDim == 0 &&
-           is_near<Config>(params.key_stride.batch);
+    return (!kWholeHeadOnly || params.head_dim == Config::kHeadDim) && pool_is_near<Config>(params);
   }
 
   template <class Element>
-  JAX_FA_DEVICE FragmentKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
-                             int end, Element element)
+  JAX_FA_DEVICE NearRowKeys(const AttentionParams& params, const Sequence& sequence, int kv_head,
+                            int end, Element element)
       : KeyRows(params, sequence, kv_head, end, element),
-        page_(PageTable(params, sequence, sizeof(Element))) {}
+        table_(params, sequence, sizeof(Element)),
+        pool_bytes_(pool_bytes<Element>(params, kv_head)) {}
 
-  JAX_FA_DEVICE void start(int first) {
-    page_.start(first, end_);
-    offset_ = page_.offset() + (first - page_.first()) * row_stride_bytes_;
+  JAX_FA_DEVICE arch::Buffer keys() const { return arch::make_buffer(key_, pool_bytes_); }
+  JAX_FA_DEVICE arch::Buffer values() const { return arch::make_buffer(value_, pool_bytes_); }
+
+  JAX_FA_DEVICE int page_size() const { return table_.page_size(); }
+  // Of this lane's `key`, or of the last one.
+  JAX_FA_DEVICE Row fetch(int key) const {
+    key = min_int(key, end_ - 1);
+    const u32 page = table_.page_of(key);
+    const u32 slot = key - page * table_.page_size();
+    return {arch::load_4_bytes(table_.entry(page)), slot * row_stride_bytes()};
   }
-  // Bytes from the start of the pool to the fragment that begins with key `first`, the next one.
-  JAX_FA_DEVICE i64 place(int first) {
-    if (first == page_.end()) {
-      page_.turn(end_);
-      offset_ = page_.offset();
-    }
-    const i64 offset = offset_;
-    offset_ += arch::kFragmentDim * row_stride_bytes();
-    return offset;
+  // Bytes from the start of the pool.
+  JAX_FA_DEVICE u32 offset(const Row& row) const {
+    return static_cast<u32>(table_.page_offset(row.entry)) + row.slot_bytes;
   }
 
  private:
-  PageWalk page_;
-  i64 offset_;  // of the next fragment
+  PageTable table_;
+  u32 pool_bytes_;
 };
 
 class ScatteredKeys : public KeyRows {

@@ -59,7 +59,7 @@ struct Place {
 // What the providers of K and V share.
 class KeyRows {
  public:
-  static constexpr bool kWholeHeadOnly = false;
+  static constexpr bool kWholeHeadOnly = false;  // or the head must fill its tile
 
   // Rows from `end` on are not there.
   template <class Element>

@@ -28,10 +28,10 @@ constexpr int decode_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 4 : 2;
 }
 
-// Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
-// the next that serves them.
+// Of providers of keys in pages (paged_keys.h): whether PooledKeys are served, or left to the next
+// that serves them; whether the head must fill its tile for NearKeys and NearRowKeys.
 inline constexpr bool kTakesPooledKeys = false;
-inline constexpr bool kTakesFragmentKeys = true;
+inline constexpr bool kNearKeysFillHeads = true;
 
 }  // namespace jax_fa::arch
 

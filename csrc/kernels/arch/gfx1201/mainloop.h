@@ -30,6 +30,7 @@
 
 #include "kernels/arch/arch.h"
 #include "kernels/arch/gfx1201/lds.h"
+#include "kernels/arch/gfx1201/pooled.h"
 #include "kernels/arch/gfx1201/scattered.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"

@@ -22,10 +22,10 @@ constexpr AttentionTile decode_tile(int head_dim_tile) {
 constexpr int flash_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 constexpr int decode_waves_per_simd(int /*head_dim_tile*/) { return 2; }
 
-// Whether main loops are made for these providers of keys (paged_keys.h), or leave their pages to
-// the next that serves them.
+// Of providers of keys in pages (paged_keys.h): whether PooledKeys are served, or left to the next
+// that serves them; whether the head must fill its tile for NearKeys and NearRowKeys.
 inline constexpr bool kTakesPooledKeys = true;
-inline constexpr bool kTakesFragmentKeys = false;
+inline constexpr bool kNearKeysFillHeads = false;
 
 }  // namespace jax_fa::arch
 

@@ -120,9 +120,61 @@ class Stager<Config, NearKeys> : public PoolStager<Config, NearKeys> {
   using PoolStager<Config, NearKeys>::PoolStager;
 };
 
+// Rows anywhere in a pool that one buffer reaches: each lane has an offset of its own. The pieces
+// of a wave begin with consecutive rows, which lie in one page where the page size is a multiple of
+// their number: then one look-up serves them all.
+template <class Config>
+class Stager<Config, NearRowKeys> {
+  using Tile = typename Share<Config>::Tile;
+  static constexpr int kPieces = Share<Config>::kPieces;
+
+ public:
+  JAX_FA_DEVICE Stager(const NearRowKeys& keys, u32 wave)
+      : keys_(keys),
+        first_piece_(Share<Config>::first_piece(wave)),
+        share_page_(keys.page_size() % kPieces == 0),
+        row_(first_piece_ + Tile::source_row(lane_id())),
+        column_bytes_(Tile::source_column_bytes(lane_id())) {
+    if (column_bytes_ >= keys.head_bytes()) column_bytes_ = kOutOfRange;
+  }
+
+  // The pages of the rows of `tile`, which is copied next.
+  JAX_FA_DEVICE void start(int tile) {
+    const int key = tile * Config::kBlockKv + row_;
+    rows_[0] = keys_.fetch(key);
+    if (!share_page_) {
+      JAX_FA_UNROLL for (int i = 1; i < kPieces; ++i) rows_[i] = keys_.fetch(key + i);
+    }
+  }
+
+  JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
+    const int present = keys_.end() - tile * Config::kBlockKv;
+    u32 offset = 0;
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      if (i == 0 || !share_page_) {
+        offset = keys_.offset(rows_[i]) + column_bytes_;
+      } else {
+        offset += keys_.row_stride_bytes();
+      }
+      const u32 piece_lds = (first_piece_ + i) * Tile::kPitch;
+      const u32 piece_offset = row_ < present - i ? offset : kOutOfRange;
+      copy_16_bytes_to_lds(keys_.keys(), key_lds + piece_lds, piece_offset, 0);
+      copy_16_bytes_to_lds(keys_.values(), value_lds + piece_lds, piece_offset, 0);
+    }
+    start(tile + 1);
+  }
+
+ private:
+  NearRowKeys keys_;
+  u32 first_piece_;
+  bool share_page_;
+  int row_;  // of the tile, of which this lane copies a part in the wave's first piece
+  u32 column_bytes_;
+  NearRowKeys::Row rows_[kPieces];
+};
+
 // Rows anywhere: each lane has an address of its own. Those of rows and head elements that are not
-// there are of zeros. The pieces of a wave begin with consecutive rows, which lie in one page where
-// the page size is a multiple of their number: then one look-up serves them all.
+// there are of zeros.
 template <class Config>
 class Stager<Config, ScatteredKeys> {
   using Tile = typename Share<Config>::Tile;
