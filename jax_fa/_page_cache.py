@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
 from jax.typing import ArrayLike
 
-from jax_fa import _shapes, _sharding, _spec
+from jax_fa import _primitive, _registry, _shapes, _sharding, _spec
+from jax_fa._vary import vary_together
 
 
 def append_to_pages(
@@ -42,7 +46,8 @@ def append_to_pages(
 
     Returns:
       (k_pages, v_pages) with the new tokens. In place where the pages are donated or carried by a
-      loop; XLA on CPUs alone takes a copy to write into bfloat16 pages.
+      loop; bfloat16 pages on CPUs are copied where jit divides them over devices, and in programs
+      for export.
 
     Raises:
       ValueError: a shape or the layout is wrong.
@@ -114,17 +119,23 @@ def _scatter(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> ja
     return target.set(new, mode="drop")
 
 
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+# XLA on CPUs makes a float32 copy of a bfloat16 pool to write into it.
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _scatter_bfloat16(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> jax.Array:
-    """_scatter. XLA on CPUs makes a float32 copy of the pool, twice as large as one of its bits."""
+    """_scatter, by a handler of our own on CPUs."""
 
-    def scatter_bits(pages, page, row, new):
-        pages, new = (lax.bitcast_convert_type(x, jnp.uint16) for x in (pages, new))
-        written = _scatter(heads_first, pages, page, row, new)
-        return lax.bitcast_convert_type(written, jnp.bfloat16)
+    def call(*operands):
+        # Within shard_map a device's own pool is whole.
+        local = jax.sharding.get_abstract_mesh().are_all_axes_manual
+        operands = vary_together(*operands)
+        return tuple(_append_p.bind(*operands, heads_first=heads_first, local=local))
 
-    scatter = functools.partial(_scatter, heads_first)
-    return lax.platform_dependent(pages, page, row, new, cpu=scatter_bits, default=scatter)
+    (written,) = _primitive.batched(call, _join_pools)(pages, page, row, new)
+    return written
 
 
 @_scatter_bfloat16.defjvp
@@ -134,3 +145,56 @@ def _scatter_bfloat16_jvp(heads_first: bool, primals: Any, tangents: Any) -> tup
     scatter = functools.partial(_scatter, heads_first)
     _, tangent = jax.jvp(lambda x, y: scatter(x, page, row, y), (pages, new), (d_pages, d_new))
     return _scatter_bfloat16(heads_first, *primals), tangent
+
+
+def _join_pools(axis_size: int, flags: Sequence[bool], operands: Sequence[Any]) -> tuple[Any, Any]:
+    """Under vmap: the pools are one, of all their pages."""
+    pages, page, row, new = _primitive.spread(axis_size, flags, operands)
+    num_pages = pages.shape[1]
+    first = jnp.arange(axis_size, dtype=page.dtype)[:, None, None] * num_pages
+    page = jnp.where(page < num_pages, first + page, axis_size * num_pages)
+    joined = [_primitive.join_leading(x) for x in (pages, page, row, new)]
+    return joined, lambda results: tuple(x.reshape(pages.shape) for x in results)
+
+
+_append_p = Primitive(_registry.APPEND)
+_append_p.multiple_results = True
+
+
+@_append_p.def_abstract_eval
+def _types(pages: Any, *_: Any, **__: Any) -> list[Any]:
+    return [pages]
+
+
+@_append_p.def_impl
+def _evaluate(*operands: jax.Array, heads_first: bool, local: bool) -> list[jax.Array]:
+    del local
+    return [_scatter(heads_first, *operands)]
+
+
+def _scatter_bits(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> list[jax.Array]:
+    """One copy of the pool in its own size; programs for export name no handler of ours."""
+    pages, new = (lax.bitcast_convert_type(x, jnp.uint16) for x in (pages, new))
+    written = _scatter(heads_first, pages, page, row, new)
+    return [lax.bitcast_convert_type(written, jnp.bfloat16)]
+
+
+def _lower(ctx: Any, *values: Any, heads_first: bool, local: bool) -> Any:
+    def scatter(*operands):
+        return [_scatter(heads_first, *operands)]
+
+    return mlir.lower_fun(scatter, multiple_results=True)(ctx, *values)
+
+
+def _lower_on_cpu(ctx: Any, *values: Any, heads_first: bool, local: bool) -> Any:
+    module = ctx.module_context
+    whole = local or getattr(module.axis_context, "num_devices", None) == 1
+    if module.lowering_parameters.for_export or not whole:
+        scatter = functools.partial(_scatter_bits, heads_first)
+        return mlir.lower_fun(scatter, multiple_results=True)(ctx, *values)
+    in_place: Any = jax.ffi.ffi_lowering(_registry.APPEND, operand_output_aliases={0: 0})
+    return in_place(ctx, *values, hnd=heads_first)
+
+
+mlir.register_lowering(_append_p, _lower)
+mlir.register_lowering(_append_p, _lower_on_cpu, platform="cpu")

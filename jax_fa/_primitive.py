@@ -1,6 +1,6 @@
 """The custom call, its place among the platforms, and vmap: what every operation shares.
 
-The only ffi_call site.
+The only ffi_call site of attention.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from jax_fa import _native
 FLASH = "jax_fa_flash"
 VARLEN = "jax_fa_varlen"
 PAGED = "jax_fa_paged"
+APPEND = "jax_fa_append"
 
 # "ROCM" is the registration platform of AMD GPUs ("gpu" would mean CUDA). Registering a platform
 # whose plugin is absent is queued and harmless.
@@ -16,5 +17,5 @@ _PLATFORMS = ("cpu", "ROCM")
 def register() -> None:
     """Makes every handler of the extension known to JAX on every platform that it serves."""
     for name, stages in _native.registrations().items():
-        for platform in _PLATFORMS:
+        for platform in ("cpu",) if name == APPEND else _PLATFORMS:
             jax.ffi.register_ffi_target(name, stages, platform=platform, api_version=1)

@@ -1,5 +1,6 @@
 """append_to_pages against a loop in NumPy."""
 
+import math
 import re
 from typing import Any
 
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.export import export
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from meshes import collectives, mesh_of, place
@@ -27,7 +29,8 @@ def _expected(pages, new, tables, lengths, counts):
 
 @pytest.mark.parametrize("layout", ["NHD", "HND"])
 @pytest.mark.parametrize("page_size", [1, 3, 16])
-def test_append_matches_a_loop(layout, page_size):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_append_matches_a_loop(layout, page_size, dtype):
     rng = np.random.default_rng(page_size)
     batch, tokens, heads, head_dim, max_pages = 3, 5, 2, 8, 4
     num_pages = batch * max_pages + 1
@@ -35,10 +38,9 @@ def test_append_matches_a_loop(layout, page_size):
     tables[1, -1], tables[2, 0] = -1, 2**30
     lengths = np.array([0, max_pages * page_size - 2, 1])
     counts = np.array([5, 4, 0])
-    k_pages = rng.normal(size=(num_pages, page_size, heads, head_dim)).astype(np.float32)
-    v_pages = rng.normal(size=(num_pages, page_size, heads, 4)).astype(np.float32)
-    key = rng.normal(size=(batch, tokens, heads, head_dim)).astype(np.float32)
-    value = rng.normal(size=(batch, tokens, heads, 4)).astype(np.float32)
+    tails = (heads, head_dim), (heads, 4)
+    k_pages, v_pages = (rng.normal(size=(num_pages, page_size, *x)).astype(dtype) for x in tails)
+    key, value = (rng.normal(size=(batch, tokens, *x)).astype(dtype) for x in tails)
 
     def stored(pages):
         return jnp.asarray(pages if layout == "NHD" else pages.swapaxes(1, 2))
@@ -57,34 +59,74 @@ def test_append_matches_a_loop(layout, page_size):
     np.testing.assert_array_equal(new_v, stored(_expected(v_pages, value, tables, lengths, counts)))
 
 
-def lower_append(dtype):
-    pages = jax.ShapeDtypeStruct((64, 16, 2, 8), dtype)
+POOL = (64, 16, 2, 8)
+
+
+def pool_types(dtype):
+    return [jax.ShapeDtypeStruct(POOL, dtype)] * 2
+
+
+def token_types(dtype):
     new = jax.ShapeDtypeStruct((2, 1, 2, 8), dtype)
     tables = jax.ShapeDtypeStruct((2, 4), jnp.int32)
-    lengths = jax.ShapeDtypeStruct((2,), jnp.int32)
-    step = jax.jit(append_to_pages, donate_argnums=(0, 1))
-    return step.trace(pages, pages, new, new, tables, lengths)
+    return new, new, tables, jax.ShapeDtypeStruct((2,), jnp.int32)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_append_in_place_makes_no_copy_of_the_pool(dtype):
-    compiled = lower_append(dtype).lower().compile()
+def append_thrice(k_pages, v_pages, key, value, tables, lengths):
+    def step(pages, i):
+        return append_to_pages(pages[0], pages[1], key, value, tables, lengths + i), None
+
+    return jax.lax.scan(step, (k_pages, v_pages), jnp.arange(3))[0]
+
+
+@pytest.mark.parametrize("append", [append_to_pages, append_thrice])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_append_in_place_makes_no_copy_of_the_pool(dtype, append):
+    step = jax.jit(append, donate_argnums=(0, 1))
+    compiled = step.lower(*pool_types(dtype), *token_types(dtype)).compile()
     analysis: Any = compiled.memory_analysis()
-    assert analysis.temp_size_in_bytes < 64 * 16 * 2 * 8
-    assert not re.search(r"\[64,16,2,8\]\S* (copy|convert)\(", str(compiled.as_text()))
+    assert analysis.temp_size_in_bytes < math.prod(POOL)
+    assert not re.search(
+        r"\[64,16,2,8\]\S* (copy|convert|bitcast-convert)\(", str(compiled.as_text())
+    )
 
 
-def test_bfloat16_in_place_makes_one_copy_of_the_pool():
-    """On CPUs alone, where XLA would make a float32 one."""
-    compiled = lower_append("bfloat16").lower().compile()
-    analysis: Any = compiled.memory_analysis()
-    assert analysis.temp_size_in_bytes < 2.5 * (64 * 16 * 2 * 8 * 2)  # two pools
-    assert "f32[64,16,2,8]" not in str(compiled.as_text())
+def test_bfloat16_for_export_is_of_standard_operations():
+    traced = jax.jit(append_to_pages).trace(*pool_types("bfloat16"), *token_types("bfloat16"))
+    assert "jax_fa_append" in traced.lower().as_text()
+    exported = export(jax.jit(append_to_pages))(*pool_types("bfloat16"), *token_types("bfloat16"))
+    assert "custom_call" not in exported.mlir_module()
+
+
+@pytest.mark.parametrize("heads_first", [False, True])
+@pytest.mark.parametrize(
+    ("name", "wrong", "text"),
+    [
+        ("pages", ((4, 2, 2), "bfloat16"), "pages must be"),
+        ("page", ((1, 3), "int32"), r"page must be \[B, T\] = \[1, 2\]"),
+        ("page", ((1, 2), "int16"), "page must be i32"),
+        ("row", ((2, 1), "int32"), "row must be"),
+        ("new", ((1, 2, 3, 8), "bfloat16"), r"new must be \[B, T, K, H\] = \[1, 2, 2, 8\]"),
+        ("new", ((1, 2, 2, 8), "float16"), "new must be bf16"),
+    ],
+)
+def test_the_handler_refuses_wrong_operands(name, wrong, text, heads_first):
+    operands = {
+        "pages": ((4, 2, 2, 8), "bfloat16"),
+        "page": ((1, 2), "int32"),
+        "row": ((1, 2), "int32"),
+        "new": ((1, 2, 2, 8), "bfloat16"),
+    } | {name: wrong}
+    pages, *rest = (jnp.zeros(*x) for x in operands.values())
+    call = jax.ffi.ffi_call("jax_fa_append", jax.ShapeDtypeStruct(pages.shape, pages.dtype))
+    with pytest.raises(Exception, match=text):
+        jax.block_until_ready(call(pages, *rest, hnd=heads_first))
 
 
 def test_append_is_one_scatter_for_each_pool():
     """In the pool's own type: on GPUs that is in place."""
-    text = lower_append("bfloat16").lower(lowering_platforms=("rocm",)).as_text()
+    traced = jax.jit(append_to_pages).trace(*pool_types("bfloat16"), *token_types("bfloat16"))
+    text = traced.lower(lowering_platforms=("rocm",)).as_text()
     assert text.count('"stablehlo.scatter"') == 2
     made = re.findall(r"= (\S+) [^\n]*-> tensor<64x16x2x8xbf16>", text)
     assert set(made) <= {"call"}, made
@@ -133,6 +175,37 @@ def test_append_under_vmap(dtype):
         one = append_to_pages(*(x[i] if 2 <= j < 5 else x for j, x in enumerate(operands)))
         for a, b in zip(many, one, strict=True):
             np.testing.assert_array_equal(a[i], b)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_pools_under_vmap(dtype):
+    operands = append_operands(dtype)
+    pools = [jnp.stack([x, -x, x + 1]) for x in operands[:2]]
+    operands = [*pools, *operands[2:5], jnp.tile(operands[5], (3, 1))]
+    many = jax.vmap(append_to_pages)(*operands)
+    for i in range(3):
+        one = append_to_pages(*(x[i] for x in operands))
+        for a, b in zip(many, one, strict=True):
+            np.testing.assert_array_equal(a[i], b)
+
+
+def test_a_pool_of_each_device_is_written_in_place():
+    mesh, pools = mesh_of(AxisType.Auto), P(("b", "h"))
+    specs = pools, pools, *[P("b", None, "h")] * 2, P("b"), P("b")
+    arrays = [x[0] if 2 <= j < 5 else x for j, x in enumerate(append_operands("bfloat16"))]
+    arrays[:2] = [jnp.tile(x[:, :, :1], (4, 1, 1, 1)) for x in arrays[:2]]
+    append = jax.shard_map(append_to_pages, mesh=mesh, in_specs=specs, out_specs=(pools, pools))
+    step = jax.jit(append, donate_argnums=(0, 1))
+    assert "jax_fa_append" in step.lower(*arrays).as_text()
+    written = step(*[jnp.array(x) for x in arrays])
+    for device in range(4):
+        b, h = divmod(device, 2)
+        pages = slice(6 * device, 6 * device + 6)
+        row, head = slice(b, b + 1), slice(h, h + 1)
+        own = *(x[pages] for x in arrays[:2]), *(x[row, :, head] for x in arrays[2:4])
+        one = append_to_pages(*[*own, *(x[row] for x in arrays[4:])])
+        for found, expected in zip(written, one, strict=True):
+            np.testing.assert_array_equal(found[pages], expected)
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ffi/append.h"
 #include "ffi/flash.h"
 #include "ffi/paged.h"
 #include "ffi/varlen.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Registration {
   const char* target;
-  XLA_FFI_Handler* initialize;
+  XLA_FFI_Handler* initialize;  // null: the handler is one of CPUs
   XLA_FFI_Handler* execute;
 };
 
@@ -33,13 +34,16 @@ constexpr Registration kRegistrations[] = {
     {"jax_fa_flash", jax_fa_flash_initialize, jax_fa_flash_execute},
     {"jax_fa_varlen", jax_fa_varlen_initialize, jax_fa_varlen_execute},
     {"jax_fa_paged", jax_fa_paged_initialize, jax_fa_paged_execute},
+    {"jax_fa_append", nullptr, jax_fa_append_execute},
 };
 
 nb::dict Registrations() {
   nb::dict all;
   for (const Registration& registration : kRegistrations) {
     nb::dict stages;
-    stages["initialize"] = nb::capsule(reinterpret_cast<void*>(registration.initialize));
+    if (registration.initialize != nullptr) {
+      stages["initialize"] = nb::capsule(reinterpret_cast<void*>(registration.initialize));
+    }
     stages["execute"] = nb::capsule(reinterpret_cast<void*>(registration.execute));
     all[registration.target] = stages;
   }
