@@ -64,8 +64,9 @@ def test_a_sequence_is_found_among_many(target, count):
         [10**9] * 6,
         [2**31 - 1, -(2**31), 0, 5, 2**31 - 1, -1],
         [150, 120, 90, 60, 30, 0],
+        [b * 7919 % 400 - 100 for b in range(200)],  # more sequences than lanes
     ],
-    ids=str,
+    ids=lambda offsets: str(offsets[:6]),
 )
 def test_nonsense_offsets_stay_within_the_operands(target, num_splits, offsets):
     q, k, v = Pack("", ((150, 150),), n=2, h=16, spare=(0, 0)).operands("bfloat16")
@@ -79,10 +80,11 @@ def test_nonsense_offsets_stay_within_the_operands(target, num_splits, offsets):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("causal", [False, True])
-def test_packing_costs_few_instructions(target, causal):
-    length, sequences = 2048, 2
+@pytest.mark.parametrize(("length", "head_dim"), [(1024, 64), (1024, 128), (2048, 128)])
+def test_packing_costs_few_instructions(target, causal, length, head_dim):
+    sequences = 2
     lengths = ((length, length),) * sequences
-    pack = Pack("", lengths, n=1, h=128, options={"causal": causal}, spare=(0, 0))
+    pack = Pack("", lengths, n=1, h=head_dim, options={"causal": causal}, spare=(0, 0))
     operands = pack.operands("bfloat16")
     rows = [x.reshape(sequences, length, *x.shape[1:]) for x in operands]
     call = functools.partial(flash_attention, *rows, causal=causal, implementation=target)

@@ -25,12 +25,8 @@ template <class Config>
 JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) {
   using Element = typename Config::Element;
   constexpr int kBlockKv = Config::kBlockKv;
-  const Sequence sequence = load_sequence(params, work.sequence);
+  const Sequence sequence = load_sequence(params, work.sequence, work.rows);
   const int group = Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
-  // Slots of packed sequences may be surplus; the comparison holds for any nonsense of theirs.
-  const u32 tiles = ceil_div(sequence.query_rows * group, Config::kBlockQ);
-  if (static_cast<u32>(work.query_tile) >= tiles) return;
-
   const Mask mask(params, sequence);
   const Scale scale = Scale::make<Config>(params);
   const int wave = static_cast<int>(work.wave);

@@ -33,6 +33,7 @@ struct Work {
   int head;        // with packed heads the first of the key head's
   int kv_head;
   int sequence;
+  RowRange rows;  // of the sequence, among packed ones
   int split;
 };
 
@@ -41,31 +42,54 @@ template <class Config>
 JAX_FA_DEVICE u32 rows_per_token(const AttentionParams& params) {
   return Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
 }
-// The sequence that owns the slot, and the tile there. All lanes probe at once, so that a search
-// takes one load per 64 (32) sequences. Entries that do not grow give a wrong sequence, nothing
-// worse.
+// The sequence that owns the slot, its rows, and the tile there; false where the slot is surplus.
+// All lanes probe at once. While there are more sequences than lanes, a probe leaves one of as many
+// parts; the last has a lane for each sequence and one past them. Entries that do not grow give a
+// wrong sequence, nothing worse.
 template <class Config>
-JAX_FA_DEVICE void find_sequence(const AttentionParams& params, Work& work) {
-  const auto first_slot = [&](int sequence, int start) {
-    const int row = clamp_length(start, params.seqlen_q) * rows_per_token<Config>(params);
-    return sequence < 0 ? 0 : row / Config::kBlockQ + sequence + 1;
+JAX_FA_DEVICE bool find_sequence(const AttentionParams& params, Work& work) {
+  const auto first_row = [&](int sequence) {
+    const int start = arch::opaque(
+        arch::load_4_bytes(params.cu_seqlens_q + max_int(0, min_int(sequence, params.batch))));
+    const int least = sequence > params.batch ? params.seqlen_q : 0;
+    const int most = sequence < 0 ? 0 : params.seqlen_q;
+    return max_int(least, min_int(start, most));
   };
+  const auto first_slot = [&](int sequence, int row) {
+    const u32 tiles = row * rows_per_token<Config>(params) / Config::kBlockQ;
+    return static_cast<int>(tiles) + sequence + 1;
+  };
+  const int lane = static_cast<int>(arch::lane_id());
   int first = -1;
   int count = params.batch + 2;
-  while (count > 1) {
+  while (__builtin_expect(count >= arch::kWaveSize, 0)) {
     const int step = ceil_div(count, arch::kWaveSize);
-    const int probe = static_cast<int>(arch::lane_id()) * step;
+    const int probe = lane * step;
     const int sequence = first + min_int(probe, count - 1);
-    const int start = arch::load_4_bytes(params.cu_seqlens_q + max_int(0, sequence));
     // Without a branch, whose mask would be combined with one that was never written.
-    const bool owns = (probe < count) & (first_slot(sequence, arch::opaque(start)) <= work.slot);
+    const bool owns = (probe < count) & (first_slot(sequence, first_row(sequence)) <= work.slot);
     const int skipped = max_int(0, arch::count_lanes(owns) - 1) * step;
     first += skipped;
     count = min_int(step, count - skipped);
   }
-  work.sequence = first;
-  const int start = arch::load_uniform(params.cu_seqlens_q + max_int(0, first));
-  work.query_tile = work.slot - first_slot(first, start);
+  const int row = first_row(first + lane);
+  const int slot = first_slot(first + lane, row);
+  const u32 next = arch::count_lanes(slot <= work.slot);
+  work.sequence = first + next - 1;
+  work.rows.first = arch::read_lane(row, next - 1);
+  work.rows.end = arch::read_lane(row, next);
+  work.query_tile = work.slot - arch::read_lane(slot, next - 1);
+  // The comparison holds for any nonsense.
+  const u32 tiles = ceil_div(work.rows.count() * rows_per_token<Config>(params), Config::kBlockQ);
+  return static_cast<u32>(work.query_tile) < tiles;
+}
+
+// False where there are none to make.
+template <class Config>
+JAX_FA_DEVICE bool find_rows(const AttentionParams& params, Work& work) {
+  if (params.cu_seqlens_q) return find_sequence<Config>(params, work);
+  work.rows = {0, params.seqlen_q};
+  return true;
 }
 
 JAX_FA_DEVICE int count_sequences(const AttentionParams& params) {
@@ -113,8 +137,8 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
     member /= splits;
   }
   work.query_tile = slots - 1 - member / heads;
-  work.sequence = unit / kv_heads;
-  work.kv_head = unit % kv_heads;
+  work.sequence = packed ? 0 : unit / kv_heads;
+  work.kv_head = unit - work.sequence * kv_heads;
   work.head = work.kv_head * group + member % heads;
   work.slot = work.query_tile;
   return work;
@@ -127,16 +151,15 @@ template <class Config, class Make>
 JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
   Work work = assign_work<Config>(params);
   if constexpr (Config::kPaged) {
-    if (params.cu_seqlens_q) find_sequence<Config>(params, work);
-    return make(params, work);
+    if (find_rows<Config>(params, work)) make(params, work);
+    return;
   }
   int slots = 0;
 #pragma nounroll
   do {
     AttentionParams again = arch::reload_params<AttentionParams>();
     again.batch = count_sequences(again);
-    if (again.cu_seqlens_q) find_sequence<Config>(again, work);
-    make(again, work);
+    if (find_rows<Config>(again, work)) make(again, work);
 
     const AttentionParams late = arch::reload_params<AttentionParams>();
     if (late.num_sequences) {

@@ -8,6 +8,13 @@
 
 namespace jax_fa {
 
+struct RowRange {  // [first, end)
+  int first;
+  int end;
+
+  JAX_FA_DEVICE int count() const { return max_int(0, end - first); }
+};
+
 struct Sequence {
   int index;  // -1 and `batch`: the packed rows before the first sequence and past the last
   // Where its first row lies in query, out and lse.
@@ -29,30 +36,21 @@ struct Sequence {
 // Lengths out of range are clamped: a nonsense length gives nonsense numbers, never a stray access.
 JAX_FA_DEVICE int clamp_length(int length, int limit) { return max_int(0, min_int(length, limit)); }
 
-JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index) {
+// `rows`: the sequence's own, or its among the packed ones.
+JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index, RowRange rows) {
   const auto entry = [](const int* lengths, int i, int limit) {
     return clamp_length(arch::load_uniform(lengths + i), limit);
   };
-  const bool exists = index >= 0 && index < params.batch;
+  const bool packed = params.cu_seqlens_q != nullptr;
+  const bool exists = !packed || static_cast<u32>(index) < static_cast<u32>(params.batch);
 
   Sequence s;
   s.index = index;
-  s.query_rows = params.seqlen_q;
-  s.query_length = exists ? params.seqlen_q : 0;
+  s.batch_index = packed ? 0 : index;
+  s.packed_row = rows.first;
+  s.query_rows = rows.count();
+  s.query_length = exists ? s.query_rows : 0;
   s.key_length = exists ? params.seqlen_k : 0;
-
-  if (params.cu_seqlens_q) {
-    const int first = index < 0 ? 0 : entry(params.cu_seqlens_q, index, params.seqlen_q);
-    const int end = index < params.batch ? entry(params.cu_seqlens_q, index + 1, params.seqlen_q)
-                                         : params.seqlen_q;
-    s.query_rows = max_int(0, end - first);
-    if (exists) s.query_length = s.query_rows;
-    s.batch_index = 0;
-    s.packed_row = first;
-  } else {
-    s.batch_index = index;
-    s.packed_row = 0;
-  }
 
   s.key_offset = params.block_tables ? 0 : index * params.key_stride.batch;
   if (params.cu_seqlens_k && exists) {
