@@ -67,12 +67,12 @@ nb::bytes CodeObject(const std::string& target) {
 
 // The numbers that a static choice of num_splits is made from.
 nb::dict DecodeTile(const std::string& target, int head_dim) {
+  const jax_fa::Target parsed = ToTarget(target);
   const jax_fa::AttentionKernel* kernel = jax_fa::FindAttentionKernel(
-      jax_fa::KernelFamily::kDecode, jax_fa::DataType::kBfloat16, head_dim, false, false);
+      parsed, jax_fa::KernelFamily::kDecode, jax_fa::DataType::kBfloat16, head_dim, false, false);
   if (kernel == nullptr || head_dim < 1) {
     throw nb::value_error(("head_dim must be 1 to 256; got " + std::to_string(head_dim)).c_str());
   }
-  const jax_fa::Target parsed = ToTarget(target);
   const jax_fa::AttentionTile tile = jax_fa::GetTile(parsed, kernel->family, kernel->head_dim_tile);
   nb::dict numbers;
   numbers["compute_units"] = jax_fa::ComputeUnits(parsed);

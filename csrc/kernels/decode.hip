@@ -18,15 +18,22 @@
 
 namespace jax_fa {
 
-#define JAX_FA_DECODE(name, dtype, head_dim_tile, paged)                                      \
-  extern "C" JAX_FA_GLOBAL                                                                    \
-      __attribute__((amdgpu_flat_work_group_size(arch::decode_tile(head_dim_tile).threads(),  \
-                                                 arch::decode_tile(head_dim_tile).threads()), \
-                     amdgpu_waves_per_eu(arch::decode_waves_per_simd(head_dim_tile),          \
-                                         arch::decode_waves_per_simd(head_dim_tile)))) void   \
-      name(const AttentionParams params) {                                                    \
-    forward<DecodeConfig<dtype, head_dim_tile, paged>>(params);                               \
+#define JAX_FA_DECODE_KERNEL(name, dtype, tile, waves_per_simd, paged)                \
+  extern "C" JAX_FA_GLOBAL                                                            \
+      __attribute__((amdgpu_flat_work_group_size((tile).threads(), (tile).threads()), \
+                     amdgpu_waves_per_eu(waves_per_simd, waves_per_simd))) void       \
+      name(const AttentionParams params) {                                            \
+    forward<DecodeConfig<dtype, tile, paged>>(params);                                \
   }
+
+#define JAX_FA_DECODE(name, dtype, head_dim_tile, paged)              \
+  JAX_FA_DECODE_KERNEL(name, dtype, arch::decode_tile(head_dim_tile), \
+                       arch::decode_waves_per_simd(head_dim_tile), paged)
+#if defined(__gfx1201__)
+#define JAX_FA_WIDE_DECODE(name, dtype, head_dim_tile, paged)              \
+  JAX_FA_DECODE_KERNEL(name, dtype, arch::wide_decode_tile(head_dim_tile), \
+                       arch::wide_decode_waves_per_simd(head_dim_tile), paged)
+#endif
 #include "kernels/variants.def"
 
 }  // namespace jax_fa

@@ -12,8 +12,9 @@ namespace {
 
 constexpr uint32_t kMinusInfinityBits = 0xff800000;
 
-// Up to so many rows of a key head, the heads of its group packed, decode is the better kernel: one
-// tile on gfx950, and on gfx1201 fewer reads of K and V than a tile for each head would make.
+// Up to so many rows of a key head, the heads of its group packed, decode is the better kernel: its
+// widest tile holds them, or, where there is none so wide, it reads K and V less often than a tile
+// for each head would.
 constexpr int64_t kPackedRows = 64;
 
 int64_t SplitBytes(const AttentionProblem& problem) {
@@ -94,14 +95,30 @@ Status LaunchMerge(Runtime& runtime, Target target, const AttentionProblem& prob
                       operands);
 }
 
-// The family that runs the problem when its keys are not split; splits are decode's alone.
-KernelFamily ChooseFamily(const AttentionProblem& problem) {
+// Of packed sequences the mean.
+int64_t TokensOfSequence(const AttentionProblem& problem) {
+  if (problem.cu_seqlens_q == nullptr) return problem.seqlen_q;
   const int64_t sequences = std::max<int64_t>(problem.grid_sequences, 1);
-  const int64_t tokens = problem.cu_seqlens_q == nullptr
-                             ? problem.seqlen_q
-                             : (problem.seqlen_q + sequences - 1) / sequences;
-  return CanPackHeads(problem) && tokens * Group(problem) <= kPackedRows ? KernelFamily::kDecode
-                                                                         : KernelFamily::kFlash;
+  return (problem.seqlen_q + sequences - 1) / sequences;
+}
+
+// Null when no kernel holds the head. Splits are decode's alone.
+const AttentionKernel* ChooseKernel(Target target, const AttentionProblem& problem) {
+  const auto find = [&](KernelFamily family) {
+    return FindAttentionKernel(target, family, problem.dtype, problem.head_dim,
+                               problem.soft_cap != 0, problem.paged);
+  };
+  if (!CanPackHeads(problem)) return find(KernelFamily::kFlash);
+  const int64_t rows = TokensOfSequence(problem) * Group(problem);
+  if (problem.num_splits <= 1 && rows > kPackedRows) return find(KernelFamily::kFlash);
+
+  const AttentionKernel* decode = find(KernelFamily::kDecode);
+  if (decode == nullptr ||
+      rows <= GetTile(target, decode->family, decode->head_dim_tile).block_q()) {
+    return decode;
+  }
+  const AttentionKernel* wide = find(KernelFamily::kWideDecode);
+  return wide != nullptr ? wide : decode;
 }
 
 }  // namespace
@@ -116,19 +133,16 @@ Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& 
     return runtime.MemsetD32(operands.buffers[Operands::kLse], kMinusInfinityBits);
   }
 
-  const bool split = problem.num_splits > 1 && CanPackHeads(problem);
-  const KernelFamily family = split ? KernelFamily::kDecode : ChooseFamily(problem);
-  const AttentionKernel* kernel = FindAttentionKernel(family, problem.dtype, problem.head_dim,
-                                                      problem.soft_cap != 0, problem.paged);
+  const AttentionKernel* kernel = ChooseKernel(target, problem);
   if (kernel == nullptr) {
     return Status::Error("there is no kernel for a head size of " +
                          std::to_string(problem.head_dim));
   }
-  const AttentionTile tile = GetTile(target, family, kernel->head_dim_tile);
+  const AttentionTile tile = GetTile(target, kernel->family, kernel->head_dim_tile);
   if (Status status = CheckLimits(problem, tile); !status.ok) return status;
 
   const bool packed = problem.cu_seqlens_q != nullptr;
-  const bool packs_heads = family == KernelFamily::kDecode;
+  const bool packs_heads = kernel->family != KernelFamily::kFlash;
   const int64_t splits = ChooseSplits(problem, tile);
   const auto grid = [&](int64_t batch) {
     return AttentionGrid(tile, packed, batch, problem.seqlen_q, packs_heads ? Group(problem) : 1,

@@ -1,4 +1,4 @@
-// The kernels of the embedded code objects, by what they compute; the same list on every target.
+// The kernels of the embedded code objects, by what they compute.
 #ifndef JAX_FA_LAUNCH_CATALOGUE_H_
 #define JAX_FA_LAUNCH_CATALOGUE_H_
 
@@ -11,8 +11,10 @@ namespace jax_fa {
 
 enum class DataType { kBfloat16, kFloat16 };
 
-// Flash: many query rows of one head. Decode: few rows of all heads of a group; splits.
-enum class KernelFamily { kFlash, kDecode };
+// Flash: many query rows of one head. Decode: few rows of all heads of a group; splits. Wide
+// decode: the same with more rows in a tile, of targets and head sizes where decode's has fewer
+// than 64.
+enum class KernelFamily { kFlash, kDecode, kWideDecode };
 
 struct AttentionKernel {
   const char* name;
@@ -23,13 +25,14 @@ struct AttentionKernel {
   bool paged;
 };
 
-// The kernel with the narrowest tile that holds head_dim; null when there is none.
-const AttentionKernel* FindAttentionKernel(KernelFamily family, DataType dtype, int64_t head_dim,
-                                           bool soft_cap, bool paged);
+// The target's kernel with the narrowest tile that holds head_dim; null when there is none.
+const AttentionKernel* FindAttentionKernel(Target target, KernelFamily family, DataType dtype,
+                                           int64_t head_dim, bool soft_cap, bool paged);
 
 const char* MergeKernelName(DataType dtype);
 
-// The tile numbers that the target's kernels of this family and head size were compiled with.
+// The tile numbers that the target's kernels of this family and head size were compiled with; zeros
+// where it has none.
 AttentionTile GetTile(Target target, KernelFamily family, int head_dim_tile);
 
 }  // namespace jax_fa

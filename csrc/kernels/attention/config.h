@@ -56,8 +56,8 @@ struct FlashConfig : TileConfig<Element, arch::flash_tile(kHeadDimTile)> {
 };
 
 // Few query rows of all heads that share a key head.
-template <class Element, int kHeadDimTile, bool kPaged_>
-struct DecodeConfig : TileConfig<Element, arch::decode_tile(kHeadDimTile)> {
+template <class Element, AttentionTile kTile, bool kPaged_>
+struct DecodeConfig : TileConfig<Element, kTile> {
   static constexpr SoftCap kSoftCap = SoftCap::kAsked;
   static constexpr bool kPaged = kPaged_;
   static constexpr bool kPackHeads = true;

@@ -72,6 +72,19 @@ inline constexpr AttentionTile kGfx1201DecodeTiles[] = {
     Gfx1201Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/4),
 };
 
+// With more rows the waves share the copying, as on gfx950; a tile is as its operands lie in
+// registers.
+constexpr AttentionTile Gfx1201WideTile(int head_dim, int block_kv) {
+  return {head_dim,          /*waves=*/4,    /*wave_size=*/32,
+          /*query_tiles=*/1, block_kv,       block_kv * 2 * head_dim,
+          /*stages=*/2,      /*key_parts=*/1};
+}
+
+inline constexpr AttentionTile kGfx1201WideDecodeTiles[] = {
+    Gfx1201WideTile(/*head_dim=*/64, /*block_kv=*/64),
+    Gfx1201WideTile(/*head_dim=*/128, /*block_kv=*/32),
+};
+
 // Threads of a workgroup of the merge of splits.
 inline constexpr int kMergeThreads = 256;
 

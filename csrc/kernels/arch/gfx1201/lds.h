@@ -25,8 +25,9 @@ class KeyOperands {
     Place place;
   };
 
-  JAX_FA_DEVICE explicit KeyOperands(const Keys& keys) : keys_(keys) {
-    const u32 depth_bytes = operand_depth() * sizeof(Element);
+  // Steps are counted from `first_step`.
+  JAX_FA_DEVICE explicit KeyOperands(const Keys& keys, u32 first_step = 0) : keys_(keys) {
+    const u32 depth_bytes = (first_step * kFragmentDepth + operand_depth()) * sizeof(Element);
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const u32 row = f * kFragmentDim + fragment_column();
       offset_[f] = row * keys.row_stride_bytes() + depth_bytes;
@@ -95,10 +96,13 @@ class ValueColumns {
     u32 offset;
   };
 
-  JAX_FA_DEVICE explicit ValueColumns(const KeyRows& keys) {
+  // Tiles of the head are counted from `first_tile`.
+  JAX_FA_DEVICE explicit ValueColumns(const KeyRows& keys, u32 first_tile)
+      : first_bytes_(first_tile * kTileBytes) {
     const ValueLane lane;
-    offset_ = lane.row * keys.row_stride_bytes() + lane.column_bytes;
-    last_column_ = static_cast<int>(keys.head_bytes() - ValueLane::kBytes - lane.column_bytes);
+    const u32 column_bytes = first_bytes_ + lane.column_bytes;
+    offset_ = lane.row * keys.row_stride_bytes() + column_bytes;
+    last_column_ = static_cast<int>(keys.head_bytes() - ValueLane::kBytes - column_bytes);
   }
 
   JAX_FA_DEVICE void begin_tile() {}
@@ -113,7 +117,6 @@ class ValueColumns {
   // Head elements 16 tile .. +15 as A rows.
   template <bool kWholeHead>
   JAX_FA_DEVICE Operand<Element> read(const Block& block, int tile) const {
-    constexpr int kTileBytes = kFragmentDim * sizeof(Element);
     Vector<u32, 4> loaded;
     if constexpr (kWholeHead) {
       loaded = load_transposed(block.base, block.offset, tile * kTileBytes);
@@ -127,13 +130,15 @@ class ValueColumns {
  protected:
   // Bytes from the start of a tile, of which `present` rows are there, to this lane's row in the
   // block that begins with row `first`, or to the last row where that one is not there.
-  JAX_FA_DEVICE static u32 offset_in_tail(int first, int present, u32 row_stride_bytes) {
+  JAX_FA_DEVICE u32 offset_in_tail(int first, int present, u32 row_stride_bytes) const {
     const ValueLane lane;
     const int row = max_int(0, min_int(first + lane.row, present - 1));
     // Not one multiply-add: it would be a 64-bit one with an upper half that nobody has written.
-    return opaque(row * row_stride_bytes) + lane.column_bytes;
+    return opaque(row * row_stride_bytes) + first_bytes_ + lane.column_bytes;
   }
 
+  static constexpr int kTileBytes = kFragmentDim * sizeof(Element);
+  u32 first_bytes_;  // the same for all lanes
   u32 offset_;       // this lane's, in bytes from the start of a block
   int last_column_;  // of the head that this lane may read, in bytes from its first
 };
@@ -146,7 +151,8 @@ class ValueOperands : public ValueColumns<Element> {
 
  public:
   using typename Base::Block;
-  JAX_FA_DEVICE explicit ValueOperands(const Keys& keys) : Base(keys), keys_(keys) {}
+  JAX_FA_DEVICE explicit ValueOperands(const Keys& keys, u32 first_tile = 0)
+      : Base(keys, first_tile), keys_(keys) {}
 
   // Keys 16 fragment .. +15 of a tile.
   template <class Tile>
@@ -159,7 +165,7 @@ class ValueOperands : public ValueColumns<Element> {
       return {base, this->offset_ + first * keys_.row_stride_bytes()};
     }
     // Rare: only the last block of a sequence, and those past it in the same tile.
-    return {base, Base::offset_in_tail(first, place.present, keys_.row_stride_bytes())};
+    return {base, this->offset_in_tail(first, place.present, keys_.row_stride_bytes())};
   }
 
  private:

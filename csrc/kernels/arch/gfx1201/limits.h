@@ -16,6 +16,9 @@ constexpr AttentionTile flash_tile(int head_dim_tile) {
 constexpr AttentionTile decode_tile(int head_dim_tile) {
   return FindTile(kGfx1201DecodeTiles, head_dim_tile);
 }
+constexpr AttentionTile wide_decode_tile(int head_dim_tile) {
+  return FindTile(kGfx1201WideDecodeTiles, head_dim_tile);
+}
 
 // Waves that share a SIMD: its 1536 registers a lane / (the budget of mainloop.h, in granules of
 // 24).
@@ -27,6 +30,7 @@ constexpr int flash_waves_per_simd(int head_dim_tile) {
 constexpr int decode_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 4 : 2;
 }
+constexpr int wide_decode_waves_per_simd(int /*head_dim_tile*/) { return 4; }
 
 // Of providers of keys in pages (paged_keys.h): whether PooledKeys are served, or left to the next
 // that serves them; whether the head must fill its tile for NearKeys and NearRowKeys.

@@ -29,9 +29,11 @@
 #define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/arch/gfx1201/attend.h"
 #include "kernels/arch/gfx1201/lds.h"
 #include "kernels/arch/gfx1201/pooled.h"
 #include "kernels/arch/gfx1201/scattered.h"
+#include "kernels/arch/gfx1201/staged.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/paged_keys.h"
@@ -44,12 +46,9 @@ namespace jax_fa::arch {
 template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
+  using Attention = TileAttention<Config>;
   using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
   using ValueReader = ValueOperands<Element, Keys>;
-  static constexpr int kRingDepth = 4;
-  static constexpr int kKeyCount = Config::kScoreTiles * Config::kHeadSteps;  // operands per tile
-  static constexpr int kValueCount = Config::kKeySteps * Config::kHeadTiles;
-  static_assert((kKeyCount + kValueCount) % kRingDepth == 0, "a tile starts at slot 0");
 
  public:
   JAX_FA_DEVICE Mainloop(const Keys& keys, u32 /*wave*/)
@@ -72,70 +71,52 @@ class Mainloop {
   JAX_FA_DEVICE void walk(const TileRange& wave, const Mask& mask, const QueryRows<Config>& rows,
                           const QueryFragments<Config>& query, Softmax<Config>& softmax,
                           OutputFragments<Config>& output) {
-    // Key fragments in turn: consecutive matrix instructions have different accumulators.
     keys_.start(wave.begin * Config::kBlockKv);
     typename KeyReader::Tile key_tile = keys_.tile(wave.begin * Config::kBlockKv);
     const auto load_key = [&](int i) {
-      return keys_.template read<kWholeHead>(key_tile, i % Config::kScoreTiles,
-                                             i / Config::kScoreTiles);
+      return keys_.template read<kWholeHead>(key_tile, Attention::key_fragment(i),
+                                             Attention::key_step(i));
     };
     typename ValueReader::Block block;
     const auto load_value = [&](int tile, int i) {
-      if (i % Config::kHeadTiles == 0) {
-        block = values_.block(key_tile, tile * Config::kBlockKv, i / Config::kHeadTiles);
+      if (Attention::value_column(i) == 0) {
+        block = values_.block(key_tile, tile * Config::kBlockKv, Attention::value_fragment(i));
       }
-      return values_.template read<kWholeHead>(block, i % Config::kHeadTiles);
+      return values_.template read<kWholeHead>(block, Attention::value_column(i));
     };
 
-    Operand<Element> ring[kRingDepth];
-    JAX_FA_UNROLL for (int i = 0; i < kRingDepth; ++i) ring[i] = load_key(i);
+    typename Attention::Ring ring;
+    JAX_FA_UNROLL for (int i = 0; i < Attention::kRingDepth; ++i) ring[i] = load_key(i);
 #pragma nounroll
     for (int tile = wave.begin; tile < wave.end; ++tile) {
+      const auto load = [&](int i) {
+        if (i < Attention::kKeyCount) return load_key(i);
+        if (i < Attention::kCount) return load_value(tile, i - Attention::kKeyCount);
+        // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
+        if (i == Attention::kCount) key_tile = keys_.tile((tile + 1) * Config::kBlockKv);
+        return load_key(i - Attention::kCount);
+      };
       keys_.begin_tile();
       values_.begin_tile();
       fence_schedule();
-      ScoreFragments<Config> scores;
-      JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
-        const int fragment = i % Config::kScoreTiles, step = i / Config::kScoreTiles;
-        JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-          Accumulator& s = scores.keys[q][fragment];
-          s = multiply_add(ring[i % kRingDepth], query.step[q][step], step ? s : Accumulator(0.0f));
-        }
-        fence_schedule();
-        const int next = i + kRingDepth;
-        ring[i % kRingDepth] =
-            next < kKeyCount ? load_key(next) : load_value(tile, next - kKeyCount);
-        fence_schedule();
-      }
-
-      softmax.cap(scores);
-      if (__builtin_expect(wave.cut(tile), 0)) {
-        apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
-      }
-      const ProbabilityFragments<Config> p = softmax.update(scores, output);
-      ValueReader::hide(block);  // or base + offset is formed early, in vector registers
-      keys_.fetch((tile + 1) * Config::kBlockKv);
-      fence_schedule();
-
-      JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
-        const int slot = (kKeyCount + i) % kRingDepth;
-        JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-          Accumulator& o = output.head[q][i % Config::kHeadTiles];
-          o = multiply_add(ring[slot], p.step[q][i / Config::kHeadTiles], o);
-        }
-        fence_schedule();
-        const int next = i + kRingDepth;
-        // Past the last tile the rows that follow are read, or zeros: nothing outside the operand.
-        if (next == kValueCount) key_tile = keys_.tile((tile + 1) * Config::kBlockKv);
-        ring[slot] = next < kValueCount ? load_value(tile, next) : load_key(next - kValueCount);
-        fence_schedule();
-      }
+      Attention::run(tile, wave, mask, rows, query, softmax, output, ring, load, [&] {
+        ValueReader::hide(block);  // or base + offset is formed early, in vector registers
+        keys_.fetch((tile + 1) * Config::kBlockKv);
+      });
     }
   }
 
   u32 head_bytes_;
   KeyReader keys_;
   ValueReader values_;
+};
+
+// Where LDS holds tiles.
+template <class Config, class Keys>
+  requires(Config::kTile.stages > 0)
+class Mainloop<Config, Keys> : public StagedMainloop<Config, Keys> {
+ public:
+  using StagedMainloop<Config, Keys>::StagedMainloop;
 };
 
 }  // namespace jax_fa::arch

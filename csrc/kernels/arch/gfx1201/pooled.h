@@ -23,8 +23,14 @@ class PooledKeyOperands {
     u32 value_offset[kFragments];
   };
 
-  JAX_FA_DEVICE explicit PooledKeyOperands(const Keys& keys)
-      : keys_(keys), buffer_(keys.keys()), value_lane_bytes_(ValueLane::key_lane() * sizeof(u32)) {}
+  // Steps of keys, and with them tiles of values, are counted from `first_step`.
+  JAX_FA_DEVICE explicit PooledKeyOperands(const Keys& keys, u32 first_step)
+      : keys_(keys),
+        buffer_(keys.keys()),
+        first_bytes_(first_step * kFragmentDepth * sizeof(Element)),
+        value_lane_bytes_(ValueLane::key_lane() * sizeof(u32)) {
+    static_assert(kFragmentDepth == kFragmentDim, "a step of keys is as wide as a tile of values");
+  }
 
   JAX_FA_DEVICE void begin_tile() {}
 
@@ -38,10 +44,11 @@ class PooledKeyOperands {
 
  protected:
   static constexpr int kRows = kFragments * kFragmentDim;
-  JAX_FA_DEVICE static u32 depth_bytes() { return operand_depth() * sizeof(Element); }
+  JAX_FA_DEVICE u32 depth_bytes() const { return first_bytes_ + operand_depth() * sizeof(Element); }
 
   Keys keys_;
   Buffer buffer_;
+  u32 first_bytes_;       // the same for all lanes
   u32 value_lane_bytes_;  // of the lane whose key row and depth are this lane's of values
 };
 
@@ -54,7 +61,8 @@ class KeyOperands<Element, NearKeys, kFragments>
  public:
   using typename Base::Tile;
 
-  JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys) : Base(keys) {
+  JAX_FA_DEVICE explicit KeyOperands(const NearKeys& keys, u32 first_step = 0)
+      : Base(keys, first_step) {
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const u32 row = f * kFragmentDim + fragment_column();
       offset_[f] = row * keys.row_stride_bytes() + depth_bytes();
@@ -94,14 +102,14 @@ class KeyOperands<Element, NearRowKeys, kFragments>
   using Base = PooledKeyOperands<Element, NearRowKeys, kFragments>;
   using Base::depth_bytes, Base::keys_, Base::kRows, Base::value_lane_bytes_;
   static constexpr int kFragmentsPerWave = kWaveSize / kFragmentDim;
-  static constexpr int kWaves = kFragments / kFragmentsPerWave;  // of lanes, for the keys of a tile
-  static_assert(kWaves * kFragmentsPerWave == kFragments);
+  // Of lanes, for the keys of a tile. Keys past those are the next tile's, or the last one.
+  static constexpr int kWaves = ceil_div(kFragments, kFragmentsPerWave);
 
  public:
   using typename Base::Tile;
 
-  JAX_FA_DEVICE explicit KeyOperands(const NearRowKeys& keys)
-      : Base(keys), key_lane_bytes_(fragment_column() * sizeof(u32)) {}
+  JAX_FA_DEVICE explicit KeyOperands(const NearRowKeys& keys, u32 first_step = 0)
+      : Base(keys, first_step), key_lane_bytes_(fragment_column() * sizeof(u32)) {}
 
   JAX_FA_DEVICE void start(int first_key) { fetch(first_key); }
   JAX_FA_DEVICE void fetch(int first_key) {
@@ -136,7 +144,8 @@ class PooledValueOperands : public ValueColumns<Element> {
 
  public:
   using typename Base::Block;
-  JAX_FA_DEVICE explicit PooledValueOperands(const Keys& keys) : Base(keys), keys_(keys) {}
+  JAX_FA_DEVICE explicit PooledValueOperands(const Keys& keys, u32 first_tile = 0)
+      : Base(keys, first_tile), keys_(keys) {}
 
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) const {

@@ -17,7 +17,8 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
     const char* row[kFragments];  // this lane's, at its first element
   };
 
-  JAX_FA_DEVICE explicit KeyOperands(const ScatteredKeys& keys) : keys_(keys) {}
+  JAX_FA_DEVICE explicit KeyOperands(const ScatteredKeys& keys, u32 first_step = 0)
+      : keys_(keys), first_bytes_(first_step * kFragmentDepth * sizeof(Element)) {}
 
   JAX_FA_DEVICE void start(int first_key) { fetch(first_key); }
   JAX_FA_DEVICE void fetch(int first_key) {
@@ -30,7 +31,7 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
 
   JAX_FA_DEVICE Tile tile(int first_key) const {
     const u32 lane = fragment_column();
-    const u32 depth_bytes = operand_depth() * sizeof(Element);
+    const u32 depth_bytes = first_bytes_ + operand_depth() * sizeof(Element);
     Tile tile;
     JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
       const int key = first_key + f * kFragmentDim + lane;
@@ -44,7 +45,8 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
   JAX_FA_DEVICE Operand<Element> read(const Tile& tile, int fragment, int step) const {
     const u32 step_bytes = step * kFragmentDepth * sizeof(Element);
     const char* address = tile.row[fragment] + step_bytes;
-    if (!kWholeHead && step_bytes + operand_depth() * sizeof(Element) >= keys_.head_bytes()) {
+    const u32 depth_bytes = first_bytes_ + operand_depth() * sizeof(Element);
+    if (!kWholeHead && depth_bytes + step_bytes >= keys_.head_bytes()) {
       address = zero_row();
     }
     return __builtin_bit_cast(Operand<Element>, load_16_bytes(address));
@@ -52,6 +54,7 @@ class KeyOperands<Element, ScatteredKeys, kFragments> {
 
  private:
   ScatteredKeys keys_;
+  u32 first_bytes_;
   int pages_[kFragments];
 };
 
@@ -62,7 +65,8 @@ class ValueOperands<Element, ScatteredKeys> {
     const char* row;  // this lane's, at its first element
   };
 
-  JAX_FA_DEVICE explicit ValueOperands(const ScatteredKeys& keys) : keys_(keys) {}
+  JAX_FA_DEVICE explicit ValueOperands(const ScatteredKeys& keys, u32 first_tile = 0)
+      : keys_(keys), first_bytes_(first_tile * kTileBytes) {}
 
   JAX_FA_DEVICE void begin_tile() {}
 
@@ -72,24 +76,26 @@ class ValueOperands<Element, ScatteredKeys> {
     const int key = first_key + fragment * kFragmentDim + lane.row;
     const int page = keys_.fetch(key);
     const char* row = key < keys_.end() ? keys_.value(keys_.offset(key, page)) : zero_row();
-    return {row + lane.column_bytes};
+    return {row + first_bytes_ + lane.column_bytes};
   }
   JAX_FA_DEVICE static void hide(Block& block) { block.row = opaque(block.row); }
 
   // Head elements past the run-time H are copies, whose output is not stored.
   template <bool kWholeHead>
   JAX_FA_DEVICE Operand<Element> read(const Block& block, int tile) const {
-    int column = tile * kFragmentDim * static_cast<int>(sizeof(Element));
+    int column = tile * kTileBytes;
     if constexpr (!kWholeHead) {
-      const ValueLane lane;
-      column = min_int(
-          column, static_cast<int>(keys_.head_bytes() - ValueLane::kBytes - lane.column_bytes));
+      const u32 lane_bytes = first_bytes_ + ValueLane().column_bytes;
+      column =
+          min_int(column, static_cast<int>(keys_.head_bytes() - ValueLane::kBytes - lane_bytes));
     }
     return __builtin_bit_cast(Operand<Element>, load_transposed(block.row + column));
   }
 
  private:
+  static constexpr int kTileBytes = kFragmentDim * sizeof(Element);
   ScatteredKeys keys_;
+  u32 first_bytes_;
 };
 
 }  // namespace jax_fa::arch

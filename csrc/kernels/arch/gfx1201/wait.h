@@ -9,9 +9,9 @@ namespace jax_fa::arch {
 
 // All waves of the workgroup meet; what they wrote to LDS before it, all see after it.
 JAX_FA_DEVICE void share_lds() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
   __builtin_amdgcn_s_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
 }
 
 // The scheduler moves nothing across: keeps phases, and operand loads inside one, in written order,

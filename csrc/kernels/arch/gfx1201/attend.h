@@ -1,0 +1,77 @@
+// gfx1201: what a wave does with a tile of keys, wherever the main loop has its operands from.
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_
+
+#include "kernels/arch/arch.h"
+#include "kernels/attention/mask.h"
+#include "kernels/attention/softmax.h"
+#include "kernels/device.h"
+#include "kernels/tile/fragments.h"
+
+namespace jax_fa::arch {
+
+template <class Config>
+class TileAttention {
+  using Element = typename Config::Element;
+
+ public:
+  static constexpr int kRingDepth = 4;
+  static constexpr int kKeyCount = Config::kScoreTiles * Config::kHeadSteps;  // operands per tile
+  static constexpr int kValueCount = Config::kKeySteps * Config::kHeadTiles;
+  static constexpr int kCount = kKeyCount + kValueCount;
+  static_assert(kCount % kRingDepth == 0, "a tile starts at slot 0");
+
+  // Operands read ahead of the matrix core.
+  using Ring = Operand<Element>[kRingDepth];
+
+  // Operand i of K: key fragments in turn, since consecutive matrix instructions then have
+  // different accumulators.
+  static constexpr int key_fragment(int i) { return i % Config::kScoreTiles; }
+  static constexpr int key_step(int i) { return i / Config::kScoreTiles; }
+  // Operand i of V: 16 keys after the other.
+  static constexpr int value_fragment(int i) { return i / Config::kHeadTiles; }
+  static constexpr int value_column(int i) { return i % Config::kHeadTiles; }
+
+  // `ring` has the tile's first operands; read(i) gives the i-th of K, then those of V, then of the
+  // next tile. `pause` is called before the values are used.
+  template <class Read, class Pause>
+  JAX_FA_DEVICE static void run(int tile, const TileRange& wave, const Mask& mask,
+                                const QueryRows<Config>& rows, const QueryFragments<Config>& query,
+                                Softmax<Config>& softmax, OutputFragments<Config>& output,
+                                Ring& ring, Read read, Pause pause) {
+    ScoreFragments<Config> scores;
+    JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
+      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+        Accumulator& s = scores.keys[q][key_fragment(i)];
+        s = multiply_add(ring[i % kRingDepth], query.step[q][key_step(i)],
+                         key_step(i) ? s : Accumulator(0.0f));
+      }
+      fence_schedule();
+      ring[i % kRingDepth] = read(i + kRingDepth);
+      fence_schedule();
+    }
+
+    softmax.cap(scores);
+    if (__builtin_expect(wave.cut(tile), 0)) {
+      apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
+    }
+    const ProbabilityFragments<Config> p = softmax.update(scores, output);
+    pause();
+    fence_schedule();
+
+    JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
+      const int slot = (kKeyCount + i) % kRingDepth;
+      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+        Accumulator& o = output.head[q][value_column(i)];
+        o = multiply_add(ring[slot], p.step[q][value_fragment(i)], o);
+      }
+      fence_schedule();
+      ring[slot] = read(kKeyCount + i + kRingDepth);
+      fence_schedule();
+    }
+  }
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_

@@ -1,0 +1,181 @@
+// gfx1201 main loop of workgroups whose waves have rows of their own and copy K and V together:
+// every operand of a tile is loaded by one wave and lies in LDS, as it lies in registers, for all.
+// All waves do the same in every tile t, those without rows the copying alone:
+//
+//   phase      | global -> registers  | LDS                       | matrix core, vector unit
+//   store      | wait for t           | registers -> stage of t   |
+//   meet       |                      | barrier                   |
+//   load       | start t+1            |                           |
+//   attend     |   (under way)        | operands of t, read ahead | as in mainloop.h
+//
+// One barrier per tile. It says two things at once: every wave's share of t is in LDS, and every
+// wave has finished reading t-1, whose place t+1 takes.
+//
+// Registers per lane:
+//   H              64   128
+//   rows, keys  16, 64  16, 32
+//   O              32    64      8 per 16 x 16 fragment
+//   Q              16    32
+//   S, P           32    16
+//   operand ring   16    16
+//   copies         32    32      a wave's share of t+1
+//   at most       168   192      LDS allows 4 waves per SIMD
+#ifndef JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
+#define JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
+
+#include "kernels/arch/arch.h"
+#include "kernels/arch/gfx1201/attend.h"
+#include "kernels/arch/gfx1201/lds.h"
+#include "kernels/arch/gfx1201/pooled.h"
+#include "kernels/arch/gfx1201/scattered.h"
+#include "kernels/attention/config.h"
+#include "kernels/attention/mask.h"
+#include "kernels/attention/softmax.h"
+#include "kernels/device.h"
+#include "kernels/tile/fragments.h"
+
+namespace jax_fa::arch {
+
+// The tiles in LDS: the only ones of the kernel, whichever main loops it has.
+template <class Config>
+struct StagedTiles {
+  using Attention = TileAttention<Config>;
+  using Lanes = Vector<u32, 4>[kWaveSize];
+  struct Stage {
+    Lanes key[Attention::kKeyCount];
+    Lanes value[Attention::kValueCount];
+  };
+  static_assert(sizeof(Stage) == 2 * Config::kTile.tile_bytes);
+
+  JAX_FA_DEVICE static JAX_FA_IN_LDS Stage* stages() {
+    static JAX_FA_SHARED Stage stages[Config::kTile.stages];
+    return (JAX_FA_IN_LDS Stage*)stages;
+  }
+};
+
+template <class Config, class Keys>
+class StagedMainloop {
+  using Element = typename Config::Element;
+  using Attention = TileAttention<Config>;
+  using Stage = typename StagedTiles<Config>::Stage;
+  using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
+  using ValueReader = ValueOperands<Element, Keys>;
+  // A wave's share of the head, of every key.
+  static constexpr int kSteps = Config::kHeadSteps / Config::kWaves;
+  static constexpr int kColumns = Config::kHeadTiles / Config::kWaves;
+  static constexpr int kKeyShare = kSteps * Config::kScoreTiles;  // operands
+  static constexpr int kValueShare = kColumns * Config::kKeySteps;
+  static_assert(Config::kHeadSteps % Config::kWaves == 0 &&
+                Config::kHeadTiles % Config::kWaves == 0);
+  static_assert(Config::kTile.stages == 2);
+
+ public:
+  JAX_FA_DEVICE StagedMainloop(const Keys& keys, u32 wave)
+      : head_bytes_(keys.head_bytes()),
+        wave_(wave),
+        keys_(keys, wave * kSteps),
+        values_(keys, wave * kColumns) {}
+
+  // `workgroup` and `wave` are the key tiles that all rows, and this wave's rows, need.
+  JAX_FA_DEVICE void run(const TileRange& workgroup, const TileRange& wave, const Mask& mask,
+                         const QueryRows<Config>& rows, const QueryFragments<Config>& query,
+                         Softmax<Config>& softmax, OutputFragments<Config>& output) {
+    if (workgroup.end <= workgroup.begin) return;
+    if (Keys::kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
+      walk<true>(workgroup, wave, mask, rows, query, softmax, output);
+    } else {
+      if constexpr (!Keys::kWholeHeadOnly) {
+        walk<false>(workgroup, wave, mask, rows, query, softmax, output);
+      }
+    }
+  }
+
+ private:
+  // This wave's share of a tile.
+  struct Share {
+    Operand<Element> key[kKeyShare];
+    Operand<Element> value[kValueShare];
+  };
+
+  template <bool kWholeHead>
+  JAX_FA_DEVICE void walk(const TileRange& workgroup, const TileRange& wave, const Mask& mask,
+                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
+                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
+    Share share;
+    keys_.start(workgroup.begin * Config::kBlockKv);
+    load<kWholeHead>(workgroup.begin, share);
+    u32 stage = 0;
+#pragma nounroll
+    for (int tile = workgroup.begin; tile < workgroup.end; ++tile) {
+      store(share, stage);
+      share_lds();
+      if (tile + 1 < workgroup.end) load<kWholeHead>(tile + 1, share);
+      fence_schedule();
+      if (wave.holds(tile)) {
+        const u32 lane = opaque(lane_id());
+        const JAX_FA_IN_LDS Stage& staged = StagedTiles<Config>::stages()[stage];
+        const auto read = [&](int i) {
+          if (i < Attention::kKeyCount) {
+            return __builtin_bit_cast(Operand<Element>, staged.key[i][lane]);
+          }
+          i -= Attention::kKeyCount;
+          // Past the tile the last operand again, which nobody uses.
+          if (i >= Attention::kValueCount) i = Attention::kValueCount - 1;
+          return __builtin_bit_cast(Operand<Element>, staged.value[value_place(i)][lane]);
+        };
+        typename Attention::Ring ring;
+        JAX_FA_UNROLL for (int i = 0; i < Attention::kRingDepth; ++i) ring[i] = read(i);
+        fence_schedule();
+        Attention::run(tile, wave, mask, rows, query, softmax, output, ring, read, [] {});
+      }
+      stage ^= 1;
+    }
+  }
+
+  // In LDS a wave's share is one piece. That of K is as it is, since its steps follow each other.
+  static constexpr int value_place(int i) {
+    return Attention::value_column(i) * Config::kKeySteps + Attention::value_fragment(i);
+  }
+
+  // Of `tile`, the one after the last.
+  template <bool kWholeHead>
+  JAX_FA_DEVICE void load(int tile, Share& share) {
+    keys_.begin_tile();
+    values_.begin_tile();
+    const int first_key = tile * Config::kBlockKv;
+    const typename KeyReader::Tile key_tile = keys_.tile(first_key);
+    JAX_FA_UNROLL for (int i = 0; i < kKeyShare; ++i) {
+      share.key[i] = keys_.template read<kWholeHead>(key_tile, Attention::key_fragment(i),
+                                                     Attention::key_step(i));
+    }
+    JAX_FA_UNROLL for (int f = 0; f < Config::kKeySteps; ++f) {
+      const typename ValueReader::Block block = values_.block(key_tile, first_key, f);
+      JAX_FA_UNROLL for (int column = 0; column < kColumns; ++column) {
+        share.value[column * Config::kKeySteps + f] =
+            values_.template read<kWholeHead>(block, column);
+      }
+    }
+    keys_.fetch(first_key + Config::kBlockKv);
+  }
+
+  JAX_FA_DEVICE void store(const Share& share, u32 stage) const {
+    const u32 lane = opaque(lane_id());
+    JAX_FA_IN_LDS Stage& staged = StagedTiles<Config>::stages()[stage];
+    JAX_FA_UNROLL for (int i = 0; i < kKeyShare; ++i) {
+      staged.key[wave_ * kKeyShare + i][lane] = __builtin_bit_cast(Vector<u32, 4>, share.key[i]);
+    }
+    JAX_FA_UNROLL for (int i = 0; i < kValueShare; ++i) {
+      staged.value[wave_ * kValueShare + i][lane] =
+          __builtin_bit_cast(Vector<u32, 4>, share.value[i]);
+    }
+  }
+
+  u32 head_bytes_;
+  u32 wave_;
+  KeyReader keys_;
+  ValueReader values_;
+};
+
+}  // namespace jax_fa::arch
+
+#endif  // JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
