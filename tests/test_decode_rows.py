@@ -36,14 +36,9 @@ def expect(query, key, value, lengths, **options):
     return tuple(np.stack(x) for x in zip(*parts, strict=True))
 
 
-def is_wide(kernel: str) -> bool:
-    """Whether one tile of it has 64 rows."""
-    return kernel.startswith("decode_") and ("gfx950", kernel.endswith("_wide"))
-
-
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("page_size", [None, 16, 64, 100])
-@pytest.mark.parametrize("h", [64, 128])
+@pytest.mark.parametrize("h", [64, 128, 256])
 @pytest.mark.parametrize(("t", "group"), [(8, 4), (2, 12), (17, 1), (8, 8)])
 def test_one_reading_serves_all_rows(target, page_size, h, t, group):
     batch, k = 4, 2
@@ -70,7 +65,7 @@ def test_one_reading_serves_all_rows(target, page_size, h, t, group):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("h", [40, 64, 96, 128])
+@pytest.mark.parametrize("h", [40, 64, 96, 128, 200, 256])
 def test_any_number_of_rows(target, dtype, h):
     """Causal attention of some sequences, the last shorter than a wave's share of the rows."""
     rng = np.random.default_rng(0)
@@ -115,7 +110,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("num_splits", [1, 2, 7])
-@pytest.mark.parametrize("h", [64, 128])
+@pytest.mark.parametrize("h", [64, 128, 256])
 def test_options_and_splits(target, num_splits, h):
     rng = np.random.default_rng(1)
     q = normal(rng, 1, 11, 6, h)
@@ -136,7 +131,7 @@ def test_options_and_splits(target, num_splits, h):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("h", [64, 128])
+@pytest.mark.parametrize("h", [64, 128, 256])
 @pytest.mark.parametrize(("t", "group"), [(6, 3), (7, 7), (8, 8)])
 def test_every_order_gives_the_same_bits(target, h, t, group):
     rng = np.random.default_rng(2)
@@ -160,7 +155,7 @@ def test_every_order_gives_the_same_bits(target, h, t, group):
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("page_size", [1, 16, 64, 100])
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("h", [64, 120, 128])
+@pytest.mark.parametrize("h", [64, 120, 128, 256])
 def test_pages(target, page_size, packed, h):
     lengths = ((8, 300), (5, 5), (0, 0), (7, 129), (8, 31))
     cache = Cache("", lengths, page_size, n=8, k=2, h=h, packed=packed)
@@ -179,7 +174,7 @@ def test_pages(target, page_size, packed, h):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("h", [64, 128])
+@pytest.mark.parametrize("h", [64, 128, 256])
 def test_packed_sequences_by_their_mean(target, h):
     """Longer and shorter sequences than a tile holds, and some of nothing."""
     lengths = ((40, 90), (1, 200), (0, 7), (3, 3), (13, 70))

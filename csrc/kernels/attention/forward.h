@@ -57,6 +57,7 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
                                          work.head * params.query_stride.head,
                                      params.query_stride, rows, sequence.query_length, head_bytes);
   const QueryFragments<Config> query = load_query<Config>(queries, head_bytes, scale.query);
+  arch::stage_query<Config>(query, work.wave);
   Softmax<Config> softmax(scale);
   OutputFragments<Config> output;
   output.clear();

@@ -17,6 +17,7 @@ struct AttentionTile {
   int tile_bytes;   // LDS bytes of one K or V tile, padding included
   int stages;       // tiles of each of K and V that LDS holds at once
   int key_parts;    // waves that share their query rows, each with its part of the keys
+  int query_bytes;  // LDS bytes of the query rows; 0: they are in registers
 
   constexpr int rows_per_wave() const { return 16 * query_tiles; }
   constexpr int block_q() const { return waves / key_parts * rows_per_wave(); }
@@ -24,7 +25,8 @@ struct AttentionTile {
   // What the waves with parts of the keys leave in LDS for the first of them: output and lse.
   constexpr int part_bytes() const { return query_tiles * (16 * head_dim + wave_size) * 4; }
   constexpr int lds_bytes() const {
-    return 2 * stages * tile_bytes + waves / key_parts * (key_parts - 1) * part_bytes();
+    return query_bytes + 2 * stages * tile_bytes +
+           waves / key_parts * (key_parts - 1) * part_bytes();
   }
 };
 
@@ -35,8 +37,8 @@ inline constexpr int kGfx950PiecePitch = 1056;
 
 constexpr AttentionTile Gfx950Tile(int head_dim, int waves, int query_tiles, int block_kv) {
   const int tile_bytes = block_kv * 2 * head_dim / kGfx950PieceBytes * kGfx950PiecePitch;
-  return {head_dim, waves,      /*wave_size=*/64, query_tiles,
-          block_kv, tile_bytes, /*stages=*/2,     /*key_parts=*/1};
+  return {head_dim,   waves,        /*wave_size=*/64, query_tiles,      block_kv,
+          tile_bytes, /*stages=*/2, /*key_parts=*/1,  /*query_bytes=*/0};
 }
 
 inline constexpr AttentionTile kGfx950FlashTiles[] = {
@@ -55,8 +57,8 @@ inline constexpr AttentionTile kGfx950DecodeTiles[] = {
 // gfx1201: K and V come from global memory, so a tile takes no LDS.
 constexpr AttentionTile Gfx1201Tile(int head_dim, int waves, int query_tiles, int block_kv,
                                     int key_parts) {
-  return {head_dim,         waves,        /*wave_size=*/32, query_tiles, block_kv,
-          /*tile_bytes=*/0, /*stages=*/0, key_parts};
+  return {head_dim,         waves,        /*wave_size=*/32, query_tiles,      block_kv,
+          /*tile_bytes=*/0, /*stages=*/0, key_parts,        /*query_bytes=*/0};
 }
 
 inline constexpr AttentionTile kGfx1201FlashTiles[] = {
@@ -72,17 +74,20 @@ inline constexpr AttentionTile kGfx1201DecodeTiles[] = {
     Gfx1201Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/4),
 };
 
-// With more rows the waves share the copying, as on gfx950; a tile is as its operands lie in
-// registers.
+// With more rows the waves share the copying, as on gfx950; a tile in LDS is as its operands are in
+// registers. The largest head's queries find no place there beside its output.
 constexpr AttentionTile Gfx1201WideTile(int head_dim, int block_kv) {
-  return {head_dim,          /*waves=*/4,    /*wave_size=*/32,
-          /*query_tiles=*/1, block_kv,       block_kv * 2 * head_dim,
-          /*stages=*/2,      /*key_parts=*/1};
+  constexpr int kWaves = 4;
+  const int tile_bytes = block_kv * 2 * head_dim;
+  const int query_bytes = head_dim < 256 ? 0 : kWaves * 16 * 2 * head_dim;
+  return {head_dim,   kWaves,       /*wave_size=*/32, /*query_tiles=*/1, block_kv,
+          tile_bytes, /*stages=*/2, /*key_parts=*/1,  query_bytes};
 }
 
 inline constexpr AttentionTile kGfx1201WideDecodeTiles[] = {
     Gfx1201WideTile(/*head_dim=*/64, /*block_kv=*/64),
     Gfx1201WideTile(/*head_dim=*/128, /*block_kv=*/32),
+    Gfx1201WideTile(/*head_dim=*/256, /*block_kv=*/16),
 };
 
 // Threads of a workgroup of the merge of splits.

@@ -10,6 +10,24 @@
 
 namespace jax_fa::arch {
 
+// The queries of a wave, in registers: operand(q, s) is step s of the head, wanted in the order of
+// the steps after start(); after its last use follows advance(s).
+template <class Config>
+class HeldQuery {
+  using Element = typename Config::Element;
+
+ public:
+  JAX_FA_DEVICE explicit HeldQuery(const QueryFragments<Config>& query) : query_(query) {}
+  JAX_FA_DEVICE void start() {}
+  JAX_FA_DEVICE Operand<Element> operand(int query_tile, int step) const {
+    return query_.step[query_tile][step];
+  }
+  JAX_FA_DEVICE void advance(int /*step*/) {}
+
+ private:
+  const QueryFragments<Config>& query_;
+};
+
 template <class Config>
 class TileAttention {
   using Element = typename Config::Element;
@@ -34,19 +52,20 @@ class TileAttention {
 
   // `ring` has the tile's first operands; read(i) gives the i-th of K, then those of V, then of the
   // next tile. `pause` is called before the values are used.
-  template <class Read, class Pause>
+  template <class Query, class Read, class Pause>
   JAX_FA_DEVICE static void run(int tile, const TileRange& wave, const Mask& mask,
-                                const QueryRows<Config>& rows, const QueryFragments<Config>& query,
+                                const QueryRows<Config>& rows, Query query,
                                 Softmax<Config>& softmax, OutputFragments<Config>& output,
                                 Ring& ring, Read read, Pause pause) {
     ScoreFragments<Config> scores;
     JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
       JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
         Accumulator& s = scores.keys[q][key_fragment(i)];
-        s = multiply_add(ring[i % kRingDepth], query.step[q][key_step(i)],
+        s = multiply_add(ring[i % kRingDepth], query.operand(q, key_step(i)),
                          key_step(i) ? s : Accumulator(0.0f));
       }
       fence_schedule();
+      if (key_fragment(i) == Config::kScoreTiles - 1) query.advance(key_step(i));
       ring[i % kRingDepth] = read(i + kRingDepth);
       fence_schedule();
     }

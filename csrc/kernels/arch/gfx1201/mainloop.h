@@ -99,7 +99,8 @@ class Mainloop {
       keys_.begin_tile();
       values_.begin_tile();
       fence_schedule();
-      Attention::run(tile, wave, mask, rows, query, softmax, output, ring, load, [&] {
+      const HeldQuery<Config> held(query);
+      Attention::run(tile, wave, mask, rows, held, softmax, output, ring, load, [&] {
         ValueReader::hide(block);  // or base + offset is formed early, in vector registers
         keys_.fetch((tile + 1) * Config::kBlockKv);
       });
@@ -110,6 +111,13 @@ class Mainloop {
   KeyReader keys_;
   ValueReader values_;
 };
+
+// Puts the queries where the main loops have them, before any of these: in one of them, they would
+// lie in registers past the others.
+template <class Config>
+JAX_FA_DEVICE void stage_query(const QueryFragments<Config>& query, u32 wave) {
+  if constexpr (Config::kTile.query_bytes > 0) StagedQuery<Config>::store(query, wave);
+}
 
 // Where LDS holds tiles.
 template <class Config, class Keys>

@@ -36,28 +36,75 @@
 
 namespace jax_fa::arch {
 
-// The tiles in LDS: the only ones of the kernel, whichever main loops it has.
+// The only LDS of the kernel, whichever main loops it has.
 template <class Config>
-struct StagedTiles {
+struct StagedOperands {
   using Attention = TileAttention<Config>;
-  using Lanes = Vector<u32, 4>[kWaveSize];
+  using Lanes = Vector<u32, 4>[kWaveSize];  // an operand
   struct Stage {
     Lanes key[Attention::kKeyCount];
     Lanes value[Attention::kValueCount];
   };
   static_assert(sizeof(Stage) == 2 * Config::kTile.tile_bytes);
+  // Of a wave, [query tile][step].
+  using Query = Lanes[Config::kQueryTiles][Config::kHeadSteps];
 
   JAX_FA_DEVICE static JAX_FA_IN_LDS Stage* stages() {
     static JAX_FA_SHARED Stage stages[Config::kTile.stages];
     return (JAX_FA_IN_LDS Stage*)stages;
   }
+  JAX_FA_DEVICE static JAX_FA_IN_LDS Query& query(u32 wave) {
+    static_assert(sizeof(Query) * Config::kWaves == Config::kTile.query_bytes);
+    static JAX_FA_SHARED Query queries[Config::kWaves];
+    return ((JAX_FA_IN_LDS Query*)queries)[wave];
+  }
+};
+
+// The queries of a wave in LDS, read ahead as the operands of K are.
+template <class Config>
+class StagedQuery {
+  using Element = typename Config::Element;
+  using Operands = typename StagedOperands<Config>::Query;
+  static constexpr int kDepth = TileAttention<Config>::kRingDepth;
+
+ public:
+  JAX_FA_DEVICE explicit StagedQuery(u32 wave)
+      : operands_(StagedOperands<Config>::query(wave)), lane_(opaque(lane_id())) {}
+
+  JAX_FA_DEVICE static void store(const QueryFragments<Config>& query, u32 wave) {
+    const u32 lane = lane_id();
+    JAX_FA_IN_LDS Operands& operands = StagedOperands<Config>::query(wave);
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      JAX_FA_UNROLL for (int s = 0; s < Config::kHeadSteps; ++s) {
+        operands[q][s][lane] = __builtin_bit_cast(Vector<u32, 4>, query.step[q][s]);
+      }
+    }
+  }
+  JAX_FA_DEVICE void start() { JAX_FA_UNROLL for (int s = 0; s < kDepth; ++s) read(s); }
+  JAX_FA_DEVICE Operand<Element> operand(int query_tile, int step) const {
+    return ring_[query_tile][step % kDepth];
+  }
+  JAX_FA_DEVICE void advance(int step) {
+    if (step + kDepth < Config::kHeadSteps) read(step + kDepth);
+  }
+
+ private:
+  JAX_FA_DEVICE void read(int step) {
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      ring_[q][step % kDepth] = __builtin_bit_cast(Operand<Element>, operands_[q][step][lane_]);
+    }
+  }
+
+  JAX_FA_IN_LDS Operands& operands_;
+  u32 lane_;
+  Operand<Element> ring_[Config::kQueryTiles][kDepth];
 };
 
 template <class Config, class Keys>
 class StagedMainloop {
   using Element = typename Config::Element;
   using Attention = TileAttention<Config>;
-  using Stage = typename StagedTiles<Config>::Stage;
+  using Stage = typename StagedOperands<Config>::Stage;
   using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
   using ValueReader = ValueOperands<Element, Keys>;
   // A wave's share of the head, of every key.
@@ -68,6 +115,7 @@ class StagedMainloop {
   static_assert(Config::kHeadSteps % Config::kWaves == 0 &&
                 Config::kHeadTiles % Config::kWaves == 0);
   static_assert(Config::kTile.stages == 2);
+  static constexpr bool kStagesQuery = Config::kTile.query_bytes > 0;
 
  public:
   JAX_FA_DEVICE StagedMainloop(const Keys& keys, u32 wave)
@@ -113,7 +161,7 @@ class StagedMainloop {
       fence_schedule();
       if (wave.holds(tile)) {
         const u32 lane = opaque(lane_id());
-        const JAX_FA_IN_LDS Stage& staged = StagedTiles<Config>::stages()[stage];
+        const JAX_FA_IN_LDS Stage& staged = StagedOperands<Config>::stages()[stage];
         const auto read = [&](int i) {
           if (i < Attention::kKeyCount) {
             return __builtin_bit_cast(Operand<Element>, staged.key[i][lane]);
@@ -123,10 +171,18 @@ class StagedMainloop {
           if (i >= Attention::kValueCount) i = Attention::kValueCount - 1;
           return __builtin_bit_cast(Operand<Element>, staged.value[value_place(i)][lane]);
         };
+        auto queries = [&] {
+          if constexpr (kStagesQuery) {
+            return StagedQuery<Config>(wave_);
+          } else {
+            return HeldQuery<Config>(query);
+          }
+        }();
+        queries.start();
         typename Attention::Ring ring;
         JAX_FA_UNROLL for (int i = 0; i < Attention::kRingDepth; ++i) ring[i] = read(i);
         fence_schedule();
-        Attention::run(tile, wave, mask, rows, query, softmax, output, ring, read, [] {});
+        Attention::run(tile, wave, mask, rows, queries, softmax, output, ring, read, [] {});
       }
       stage ^= 1;
     }
@@ -160,7 +216,7 @@ class StagedMainloop {
 
   JAX_FA_DEVICE void store(const Share& share, u32 stage) const {
     const u32 lane = opaque(lane_id());
-    JAX_FA_IN_LDS Stage& staged = StagedTiles<Config>::stages()[stage];
+    JAX_FA_IN_LDS Stage& staged = StagedOperands<Config>::stages()[stage];
     JAX_FA_UNROLL for (int i = 0; i < kKeyShare; ++i) {
       staged.key[wave_ * kKeyShare + i][lane] = __builtin_bit_cast(Vector<u32, 4>, share.key[i]);
     }

@@ -47,6 +47,10 @@ JAX_FA_DEVICE u32 tile_lds() {
   return reinterpret_cast<u64>((JAX_FA_IN_LDS char*)lds);
 }
 
+// Queries stay in registers.
+template <class Config>
+JAX_FA_DEVICE void stage_query(const QueryFragments<Config>& /*query*/, u32 /*wave*/) {}
+
 template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
