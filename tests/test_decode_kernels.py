@@ -147,11 +147,11 @@ def test_keys_and_values_are_read_once(target, page_size):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("s", [8192, 9000])
-def test_one_sequence_fills_the_chip(target, s):
+@pytest.mark.parametrize(("t", "s"), [(1, 8192), (1, 9000), (8, 8192)])
+def test_one_sequence_fills_the_chip(target, t, s):
     with recorded() as launches:
         q, key, value = (
-            jnp.zeros((1, x, y, 128), jnp.bfloat16) for x, y in ((1, 32), (s, 8), (s, 8))
+            jnp.zeros((1, x, y, 128), jnp.bfloat16) for x, y in ((t, 32), (s, 8), (s, 8))
         )
         jax.block_until_ready(flash_attention(q, key, value, implementation=target))
     decode, merge = launches

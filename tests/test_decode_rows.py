@@ -1,4 +1,4 @@
-"""Up to 64 rows of a key head in the decode kernels: how often K and V are read, and the results."""
+"""Up to 64 rows of a key head in decode kernels: how often K and V are read, and the results."""
 
 import functools
 from typing import Any

@@ -136,6 +136,7 @@ def test_names():
         "dtype": "float16",
         "head_dim": 64,
     }
+    assert _isa.describe_name("decode_bfloat16_h256_paged_wide")["variant"] == "paged+wide"
     assert _isa.describe_name("merge_bfloat16") == {
         "op": "merge",
         "variant": "plain",

@@ -6,14 +6,17 @@
 // key tiles that a workgroup's rows see are divided evenly, in order, over num_splits workgroups.
 // With more than one, each writes a float32 partial output and lse, which merge.hip puts together.
 //
-//   target   rows  waves  keys of a wave                LDS bytes, H = 64, 128, 256
-//   gfx950    64    4     all of the workgroup's        33792, 67584, 67584: 2 stages of K and V
-//   gfx1201   16    4     a quarter of the workgroup's  12672, 24960, 49536: combine.h
+//   kernels        rows  waves  keys of a wave                LDS bytes, H = 64, 128, 256
+//   gfx950          64    4     all of the workgroup's        33792, 67584, 67584: 2 stages of K, V
+//   gfx1201         16    4     a quarter of the workgroup's  12672, 24960, 49536: combine.h
+//   gfx1201, wide   64    4     all of the workgroup's        32768, 32768, 65536: the same; with
+//                                                             H = 256 the queries too
 //
-// gfx950: the waves share the copying of K and V; those without rows do nothing else. Two
-// workgroups fit a CU. gfx1201: the four waves, each with its loads under way, are put together at
-// the end. Main loops and register tables are those of arch/<target>/mainloop.h, with 16 rows a
-// wave.
+// gfx950, and wide on gfx1201: the waves share the copying of K and V; those without rows do
+// nothing else. Two workgroups fit a CU, of wide with H = 256 one. gfx1201 otherwise: the four
+// waves, each with its loads under way, are put together at the end. Wide is for sequences of more
+// than 16 rows. Beyond what a tile holds, K and V are read once per tile. Main loops and register
+// tables are those of arch/<target>/mainloop.h, with 16 rows a wave; wide: arch/gfx1201/staged.h.
 #include "kernels/attention/forward.h"
 
 namespace jax_fa {

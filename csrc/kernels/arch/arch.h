@@ -2,7 +2,7 @@
 //
 // Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
 //   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and decode_tile(H), the tile numbers
-//             chosen for the chip, and their waves_per_simd
+//             chosen for the chip, and their waves_per_simd; gfx1201: wide_decode_tile(H) too
 //   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform,
 //             read_lane; maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;
 //             load_4_bytes (a lane's own address), load_uniform, reload_params
@@ -16,7 +16,8 @@
 // What they assume of every chip: a lane's column of a fragment is one query row; in an operand it
 // holds consecutive depths from operand_depth(), in an accumulator consecutive rows from
 // accumulator_row(), and kScoresPerOperand score accumulators pack into one P operand as they are.
-// arch/<target>/mainloop.h is included by attention/forward.h only: Mainloop<Config, Keys>.
+// arch/<target>/mainloop.h is included by attention/forward.h only: Mainloop<Config, Keys> and,
+// before the first of them, stage_query.
 #ifndef JAX_FA_KERNELS_ARCH_ARCH_H_
 #define JAX_FA_KERNELS_ARCH_ARCH_H_
 

@@ -54,7 +54,7 @@ inline constexpr AttentionTile kGfx950DecodeTiles[] = {
     Gfx950Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32),
 };
 
-// gfx1201: K and V come from global memory, so a tile takes no LDS.
+// gfx1201: each wave reads K and V from global memory, so a tile takes no LDS.
 constexpr AttentionTile Gfx1201Tile(int head_dim, int waves, int query_tiles, int block_kv,
                                     int key_parts) {
   return {head_dim,         waves,        /*wave_size=*/32, query_tiles,      block_kv,
@@ -74,8 +74,8 @@ inline constexpr AttentionTile kGfx1201DecodeTiles[] = {
     Gfx1201Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/4),
 };
 
-// With more rows the waves share the copying, as on gfx950; a tile in LDS is as its operands are in
-// registers. The largest head's queries find no place there beside its output.
+// With more rows the waves share the copying, as on gfx950; in LDS a tile is its operands as they
+// are in registers. The largest head's output leaves no registers for its queries.
 constexpr AttentionTile Gfx1201WideTile(int head_dim, int block_kv) {
   constexpr int kWaves = 4;
   const int tile_bytes = block_kv * 2 * head_dim;

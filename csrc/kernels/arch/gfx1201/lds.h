@@ -1,6 +1,6 @@
-// gfx1201: how matrix operands of K and V are read: straight from global memory. LDS is not used:
-// both operands exist in memory as the matrix core wants them (K by rows, V by the transposing
-// load), the waves of a workgroup meet in the L0 cache, and without LDS they need no barrier.
+// gfx1201: how matrix operands of K and V are read: straight from global memory, where both exist
+// as the matrix core wants them (K by rows, V by the transposing load). Waves that read the same
+// meet in the L0 cache, without LDS and its barriers; only those of staged.h read for each other.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_LDS_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_LDS_H_
 

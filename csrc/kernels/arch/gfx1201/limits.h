@@ -30,6 +30,7 @@ constexpr int flash_waves_per_simd(int head_dim_tile) {
 constexpr int decode_waves_per_simd(int head_dim_tile) {
   return head_dim_tile == 64 ? 9 : head_dim_tile == 128 ? 4 : 2;
 }
+// The same; registers would allow more.
 constexpr int wide_decode_waves_per_simd(int head_dim_tile) { return head_dim_tile < 256 ? 4 : 2; }
 
 // Of providers of keys in pages (paged_keys.h): whether PooledKeys are served, or left to the next

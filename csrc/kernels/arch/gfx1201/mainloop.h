@@ -1,4 +1,5 @@
-// gfx1201 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one wave.
+// gfx1201 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one wave. That of
+// workgroups whose waves copy K and V together is in staged.h.
 //
 // Each wave walks its own key tiles; waves share nothing but caches. The operands of a tile, first
 // those of K, then those of V, are one stream that is loaded kRingDepth operands ahead of the

@@ -12,14 +12,15 @@
 // wave has finished reading t-1, whose place t+1 takes.
 //
 // Registers per lane:
-//   H              64   128
-//   rows, keys  16, 64  16, 32
-//   O              32    64      8 per 16 x 16 fragment
-//   Q              16    32
-//   S, P           32    16
-//   operand ring   16    16
-//   copies         32    32      a wave's share of t+1
-//   at most       168   192      LDS allows 4 waves per SIMD
+//   H              64   128   256
+//   rows, keys  16, 64  16, 32  16, 16
+//   O              32    64   128      8 per 16 x 16 fragment
+//   Q              16    32    16      H = 256: in LDS, and read ahead as K is
+//   S, P           32    16     8
+//   operand ring   16    16    16
+//   copies         32    32    32      a wave's share of t+1
+//   row state, addresses, temporaries: about 20; ScatteredKeys: 2 per fragment of keys and a page
+//   at most       168   192   240      LDS allows 4, 4 and 2 waves per SIMD
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
 

@@ -1,5 +1,5 @@
-// gfx1201: the order of instructions. Waves share nothing in the main loop, so it has no barrier;
-// the compiler itself counts the loads that an instruction must wait for.
+// gfx1201: the order of instructions. The compiler itself counts the loads that an instruction must
+// wait for.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_WAIT_H_
 
@@ -7,7 +7,8 @@
 
 namespace jax_fa::arch {
 
-// All waves of the workgroup meet; what they wrote to LDS before it, all see after it.
+// All waves of the workgroup meet; what they wrote to LDS before it, all see after it. "local": of
+// LDS alone, or global loads that are under way would be waited for.
 JAX_FA_DEVICE void share_lds() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
   __builtin_amdgcn_s_barrier();
