@@ -19,7 +19,7 @@
 //   S, P           32    16     8
 //   operand ring   16    16    16
 //   copies         32    32    32      a wave's share of t+1
-//   row state, addresses, temporaries: about 20; ScatteredKeys: 2 per fragment of keys and a page
+//   row state, addresses, temporaries: about 20; providers of pages: as in mainloop.h
 //   at most       168   192   240      LDS allows 4, 4 and 2 waves per SIMD
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
