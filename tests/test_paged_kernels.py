@@ -116,6 +116,13 @@ class _Strides(ctypes.Structure):
     _fields_ = [(name, ctypes.c_longlong) for name in ("batch", "row", "head")]
 
 
+class _WorkGrid(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_uint) for name in ("slots", "unit_size", "even_ids", "rest")),
+        ("divisors", 2 * ctypes.c_uint * 5),
+    ]
+
+
 class _Params(ctypes.Structure):
     """AttentionParams of csrc/kernels/params.h."""
 
@@ -128,10 +135,12 @@ class _Params(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("num_sequences", "block_tables")),
         *((f"{name}_stride", _Strides) for name in ("query", "key", "out", "lse")),
         *((name, ctypes.c_int) for name in ("batch", "grid_sequences", "seqlen_q", "seqlen_k")),
-        *((name, ctypes.c_int) for name in ("num_heads", "num_kv_heads", "head_dim")),
+        *((name, ctypes.c_int) for name in ("num_heads", "num_kv_heads", "group", "head_dim")),
         *((name, ctypes.c_int) for name in ("page_size", "max_pages", "num_pages")),
         *((name, ctypes.c_uint) for name in ("page_magic", "page_shift")),
-        *((name, ctypes.c_int) for name in ("num_splits", "window_left", "window_right")),
+        ("num_splits", ctypes.c_int),
+        ("grid", _WorkGrid),
+        *((name, ctypes.c_int) for name in ("window_left", "window_right")),
         ("top_left", ctypes.c_int),
         *((name, ctypes.c_float) for name in ("scale", "soft_cap")),
     ]
@@ -153,6 +162,8 @@ def run_far_pool(target: str, kernel: str, page_size: int, pages: int, num_pages
             pool[tables[0, i // page_size], i % page_size] = row[i, 0]
     q, out, lse = q.copy(), np.zeros((t, h), jnp.bfloat16), np.zeros(t, np.float32)
     shift = (page_size - 1).bit_length()
+    by_one = (2**31 + 1, 0)
+    one_workgroup = (1, 1, 1, 0) if target == "gfx1201" else (1, 1, 0, 1)
     params = _Params(
         query=q.ctypes.data,
         key=pools[0].ctypes.data,
@@ -164,11 +175,13 @@ def run_far_pool(target: str, kernel: str, page_size: int, pages: int, num_pages
         key_stride=_Strides(page_size * h, h, h),
         out_stride=_Strides(t * h, h, h),
         lse_stride=_Strides(t, 1, 1),
-        **{"batch": 1, "seqlen_q": t, "seqlen_k": s, "num_heads": 1, "num_kv_heads": 1},
+        **{"batch": 1, "seqlen_q": t, "seqlen_k": s, "num_heads": 1, "num_kv_heads": 1, "group": 1},
         **{"head_dim": h, "page_size": page_size, "max_pages": used, "num_pages": num_pages},
         page_magic=(1 << (31 + shift)) // page_size + 1,
         page_shift=shift,
-        **{"num_splits": 1, "window_left": 0x3FFFFFFF, "window_right": 0x3FFFFFFF},
+        num_splits=1,
+        grid=_WorkGrid(*one_workgroup, (by_one,) * 5),
+        **{"window_left": 0x3FFFFFFF, "window_right": 0x3FFFFFFF},
         scale=h**-0.5,
     )
     code = emulator.CodeObject(_native.code_object(target))

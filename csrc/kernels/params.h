@@ -32,6 +32,20 @@ constexpr Divisor MakeDivisor(int divisor) {
   return {static_cast<unsigned int>((1ull << (31 + shift)) / divisor + 1), shift};
 }
 
+// How a grid is divided (scheduler.h), with the divisors, since integer division takes many
+// instructions.
+struct WorkGrid {
+  unsigned int slots;      // query tiles of a sequence, or slots of all packed sequences
+  unsigned int unit_size;  // workgroups that share keys and values
+  unsigned int even_ids;   // ids below it go round the dies
+  unsigned int rest;       // units past those, over which the other ids go round
+  Divisor unit_size_divisor;
+  Divisor rest_divisor;  // of 1 where there is no rest
+  Divisor kv_heads_divisor;
+  Divisor heads_divisor;  // query heads of a key head that take workgroups each
+  Divisor splits_divisor;
+};
+
 struct AttentionParams {
   // Operands.
   const void* query;  // [B, T, N, H], or packed [total_q, N, H] with cu_seqlens_q
@@ -66,12 +80,14 @@ struct AttentionParams {
   int seqlen_k;  // S, total_k when packed, or the keys that a block table's row can hold
   int num_heads;
   int num_kv_heads;
+  int group;     // N / K
   int head_dim;  // run-time H: a multiple of 8 up to the kernel's tile; the rest is zero-filled
   int page_size;
   int max_pages;
   int num_pages;
   Divisor page_divisor;  // of page_size
   int num_splits;
+  WorkGrid grid;
 
   // Query t sees key s when t + d - window_left <= s <= t + d + window_right, where the diagonal d
   // is S_b - T_b (bottom-right) or 0 (top-left). Causal is window_right = 0.

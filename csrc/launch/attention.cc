@@ -158,7 +158,9 @@ Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& 
                          std::to_string(limit));
   }
   const AttentionParams params = MakeParams(problem, static_cast<int>(splits));
-  const auto launch = [&](const AttentionParams& part, int64_t workgroups) {
+  const int dies = target == Target::kGfx950 ? kGfx950Dies : kGfx1201Dies;
+  const auto launch = [&](AttentionParams part, int64_t workgroups) {
+    part.grid = MakeWorkGrid(part, tile, packs_heads, dies);
     return LaunchKernel(runtime, target, kernel->name, workgroups, tile.threads(), part, operands);
   };
   if (packed) {

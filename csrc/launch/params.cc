@@ -108,6 +108,7 @@ AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
   params.seqlen_k = static_cast<int>(KeyRoom(problem));
   params.num_heads = static_cast<int>(problem.num_heads);
   params.num_kv_heads = static_cast<int>(problem.num_kv_heads);
+  params.group = params.num_heads / params.num_kv_heads;
   params.head_dim = static_cast<int>(problem.head_dim);
   params.page_size = static_cast<int>(problem.page_size);
   params.max_pages = static_cast<int>(problem.max_pages);
@@ -125,6 +126,26 @@ AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
     params.partial_lse = params.partial_out + num_splits * QueryElems(problem);
   }
   return params;
+}
+
+WorkGrid MakeWorkGrid(const AttentionParams& params, const AttentionTile& tile, bool packs_heads,
+                      int dies) {
+  const bool packed = params.cu_seqlens_q != nullptr;
+  const int heads = packs_heads ? 1 : params.group;
+  const int units = params.num_kv_heads * (packed ? 1 : params.batch);
+  const int rest = units % dies;
+  const auto slots = static_cast<int>(QuerySlots(tile, packed, params.grid_sequences,
+                                                 params.seqlen_q, packs_heads ? params.group : 1));
+  const int unit_size = slots * heads * params.num_splits;
+  return {.slots = static_cast<unsigned>(slots),
+          .unit_size = static_cast<unsigned>(unit_size),
+          .even_ids = static_cast<unsigned>((units - rest) * unit_size),
+          .rest = static_cast<unsigned>(rest),
+          .unit_size_divisor = MakeDivisor(unit_size),
+          .rest_divisor = MakeDivisor(std::max(1, rest)),
+          .kv_heads_divisor = MakeDivisor(params.num_kv_heads),
+          .heads_divisor = MakeDivisor(heads),
+          .splits_divisor = MakeDivisor(params.num_splits)};
 }
 
 AttentionParams SelectSequences(const AttentionParams& params, int first, int count) {

@@ -20,6 +20,10 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile);
 
 AttentionParams MakeParams(const AttentionProblem& problem, int num_splits);
 
+// How the grid of `params`, sequences of which are packed or not, goes to workgroups.
+WorkGrid MakeWorkGrid(const AttentionParams& params, const AttentionTile& tile, bool packs_heads,
+                      int dies);
+
 // The sequences [first, first + count) of `params` alone, whose queries are not packed.
 AttentionParams SelectSequences(const AttentionParams& params, int first, int count);
 

@@ -1,7 +1,7 @@
 // The device vocabulary of the chip being compiled for: the same names in every arch/<target>/.
 //
 // Shared code (tile/, attention/) sees a chip only through these names of jax_fa::arch:
-//   limits.h  kWaveSize, kMaxLdsBytes, kXcds; flash_tile(H) and decode_tile(H), the tile numbers
+//   limits.h  kWaveSize, kMaxLdsBytes, kDies; flash_tile(H) and decode_tile(H), the tile numbers
 //             chosen for the chip, and their waves_per_simd; gfx1201: wide_decode_tile(H) too
 //   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform,
 //             read_lane; maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;

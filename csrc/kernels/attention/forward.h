@@ -26,7 +26,7 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
   using Element = typename Config::Element;
   constexpr int kBlockKv = Config::kBlockKv;
   const Sequence sequence = load_sequence(params, work.sequence, work.rows);
-  const int group = Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
+  const int group = Config::kPackHeads ? params.group : 1;
   const Mask mask(params, sequence);
   const Scale scale = Scale::make<Config>(params);
   const int wave = static_cast<int>(work.wave);

@@ -3,6 +3,7 @@
 #define JAX_FA_KERNELS_ATTENTION_PAGE_TABLE_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/division.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
 #include "kernels/params.h"
@@ -37,10 +38,7 @@ class PageTable {
     return page_offset(entry) + slot * row_stride_bytes;
   }
   // The logical page of a key.
-  JAX_FA_DEVICE u32 page_of(int key) const {
-    const u64 product = static_cast<u64>(static_cast<u32>(key) << 1) * divisor_.magic;
-    return static_cast<u32>(product >> 32) >> divisor_.shift;
-  }
+  JAX_FA_DEVICE u32 page_of(int key) const { return divide(key, divisor_); }
 
  private:
   const int* entries_;

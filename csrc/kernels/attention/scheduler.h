@@ -3,8 +3,8 @@
 // The grid is one-dimensional: AttentionGrid() workgroups. Those that share K and V (all query
 // tiles and splits of all query heads of one key head of one sequence: a unit) get ids that are
 // equal modulo the number of dies, since ids go round the dies and each die has its own L2: id %
-// kXcds picks the die, consecutive rounds stay within a unit. Units left over when their number is
-// no multiple of kXcds are spread over all dies. Within a unit the last query tiles come first:
+// kDies picks the die, consecutive rounds stay within a unit. Units left over when their number is
+// no multiple of kDies are spread over all dies. Within a unit the last query tiles come first:
 // under a causal mask they are the longest. Every id has exactly one (query tile, head, sequence,
 // split), whatever the numbers; locality is all that depends on how ids are placed.
 //
@@ -20,6 +20,7 @@
 #define JAX_FA_KERNELS_ATTENTION_SCHEDULER_H_
 
 #include "kernels/arch/arch.h"
+#include "kernels/attention/division.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
 #include "kernels/params.h"
@@ -40,7 +41,7 @@ struct Work {
 // Rows that a token has in a tile.
 template <class Config>
 JAX_FA_DEVICE u32 rows_per_token(const AttentionParams& params) {
-  return Config::kPackHeads ? params.num_heads / params.num_kv_heads : 1;
+  return Config::kPackHeads ? params.group : 1;
 }
 // The sequence that owns the slot, its rows, and the tile there; false where the slot is surplus.
 // All lanes probe at once. While there are more sequences than lanes, a probe leaves one of as many
@@ -96,50 +97,45 @@ JAX_FA_DEVICE int count_sequences(const AttentionParams& params) {
   if (!params.num_sequences) return params.batch;
   return clamp_length(arch::load_uniform(params.num_sequences), params.batch);
 }
-// Query tiles of a sequence, or slots of `sequences` packed ones.
+// Slots of `sequences` packed sequences.
 template <class Config>
 JAX_FA_DEVICE u32 count_slots(const AttentionParams& params, u32 sequences) {
-  return ceil_div(params.seqlen_q * rows_per_token<Config>(params), Config::kBlockQ) +
-         (params.cu_seqlens_q ? sequences + 1 : 0);
+  return ceil_div(params.seqlen_q * rows_per_token<Config>(params), Config::kBlockQ) + sequences +
+         1;
 }
 
 template <class Config>
 JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
-  constexpr u32 kDies = arch::kXcds;
-  const bool packed = params.cu_seqlens_q != nullptr;
-  const u32 kv_heads = params.num_kv_heads;
-  const u32 group = static_cast<u32>(params.num_heads) / kv_heads;  // query heads per key head
-  const u32 heads = Config::kPackHeads ? 1 : group;                 // that take workgroups each
-  const u32 slots = count_slots<Config>(params, params.grid_sequences);
-  const u32 splits = Config::kSplits ? params.num_splits : 1;
-  const u32 unit_size = slots * heads * splits;
-  const u32 units = kv_heads * (packed ? 1 : params.batch);
-  const u32 even_units = units / kDies * kDies;
-
-  u32 id = arch::workgroup_id();
+  constexpr u32 kDies = arch::kDies;
+  const WorkGrid& grid = params.grid;
+  const u32 id = arch::workgroup_id();
   u32 unit, member;
-  if (id < even_units * unit_size) {
-    const u32 round = id / kDies;
-    unit = round / unit_size * kDies + id % kDies;
-    member = round % unit_size;
+  if (id < grid.even_ids) {
+    const Quotient round = divide(id / kDies, grid.unit_size_divisor, grid.unit_size);
+    unit = round.quotient * kDies + id % kDies;
+    member = round.remainder;
   } else {
-    id -= even_units * unit_size;
-    const u32 rest = units - even_units;
-    unit = even_units + id % rest;
-    member = id / rest;
+    const Quotient round = divide(id - grid.even_ids, grid.rest_divisor, grid.rest);
+    const u32 units = params.num_kv_heads * (params.cu_seqlens_q ? 1 : params.batch);
+    unit = units - grid.rest + round.remainder;
+    member = round.quotient;
   }
 
   Work work;
   work.wave = arch::wave_id();
   work.split = 0;
   if constexpr (Config::kSplits) {
-    work.split = member % splits;
-    member /= splits;
+    const Quotient split = divide(member, grid.splits_divisor, params.num_splits);
+    work.split = split.remainder;
+    member = split.quotient;
   }
-  work.query_tile = slots - 1 - member / heads;
-  work.sequence = packed ? 0 : unit / kv_heads;
-  work.kv_head = unit - work.sequence * kv_heads;
-  work.head = work.kv_head * group + member % heads;
+  Quotient head = {member, 0};
+  if constexpr (!Config::kPackHeads) head = divide(member, grid.heads_divisor, params.group);
+  const Quotient sequence = divide(unit, grid.kv_heads_divisor, params.num_kv_heads);
+  work.query_tile = grid.slots - 1 - head.quotient;
+  work.sequence = sequence.quotient;  // 0 of packed ones
+  work.kv_head = sequence.remainder;
+  work.head = work.kv_head * params.group + head.remainder;
   work.slot = work.query_tile;
   return work;
 }
@@ -164,7 +160,7 @@ JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
     const AttentionParams late = arch::reload_params<AttentionParams>();
     if (late.num_sequences) {
       slots = count_slots<Config>(late, count_sequences(late));
-      work.slot += count_slots<Config>(late, late.grid_sequences);
+      work.slot += late.grid.slots;
       arch::share_lds();  // before it is filled again
     }
   } while (work.slot < slots);

@@ -102,14 +102,25 @@ constexpr AttentionTile FindTile(const AttentionTile (&tiles)[kCount], int head_
   return {};
 }
 
-// Workgroups of a launch, all in the grid's x. `seqlen_q` is T, or the packed total of `batch`
-// sequences; a token takes `rows_per_token` rows of a tile (the heads of a group when they are
-// packed) in each of `heads` tiles.
+// Dies of a chip, which workgroup ids go round and each of which has its own L2.
+inline constexpr int kGfx950Dies = 8;
+inline constexpr int kGfx1201Dies = 1;
+
+// Query tiles of a sequence, or, where `seqlen_q` is the packed total of `batch` sequences, slots
+// of them all. A token takes `rows_per_token` rows of a tile: the heads of a group when they are
+// packed.
+constexpr long long QuerySlots(const AttentionTile& tile, bool packed, long long batch,
+                               long long seqlen_q, long long rows_per_token) {
+  const long long tiles = (seqlen_q * rows_per_token + tile.block_q() - 1) / tile.block_q();
+  return packed ? tiles + batch + 1 : tiles;
+}
+
+// Workgroups of a launch, all in the grid's x; a token has rows in each of `heads` tiles.
 constexpr long long AttentionGrid(const AttentionTile& tile, bool packed, long long batch,
                                   long long seqlen_q, long long rows_per_token, long long heads,
                                   long long num_splits) {
-  const long long tiles = (seqlen_q * rows_per_token + tile.block_q() - 1) / tile.block_q();
-  return (packed ? tiles + batch + 1 : tiles * batch) * heads * num_splits;
+  const long long slots = QuerySlots(tile, packed, batch, seqlen_q, rows_per_token);
+  return slots * (packed ? 1 : batch) * heads * num_splits;
 }
 
 }  // namespace jax_fa

@@ -8,7 +8,7 @@ namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 32;
 inline constexpr int kMaxLdsBytes = 64 * 1024;
-inline constexpr int kXcds = 1;
+inline constexpr int kDies = kGfx1201Dies;
 
 constexpr AttentionTile flash_tile(int head_dim_tile) {
   return FindTile(kGfx1201FlashTiles, head_dim_tile);

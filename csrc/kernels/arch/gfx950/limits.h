@@ -8,7 +8,7 @@ namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 64;
 inline constexpr int kMaxLdsBytes = 160 * 1024;
-inline constexpr int kXcds = 8;  // workgroup ids go round the chip's dies, each with its own L2
+inline constexpr int kDies = kGfx950Dies;
 
 constexpr AttentionTile flash_tile(int head_dim_tile) {
   return FindTile(kGfx950FlashTiles, head_dim_tile);
