@@ -37,11 +37,13 @@ def expect(query, key, value, lengths, **options):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("page_size", [None, 16, 64, 100])
+@pytest.mark.parametrize(
+    ("page_size", "t", "group"),
+    [(None, 8, 4), (None, 2, 12), (None, 17, 1), (None, 8, 8), (16, 8, 4), (64, 8, 4), (100, 8, 8)],
+)
 @pytest.mark.parametrize("h", [64, 128, 256])
-@pytest.mark.parametrize(("t", "group"), [(8, 4), (2, 12), (17, 1), (8, 8)])
 def test_one_reading_serves_all_rows(target, page_size, h, t, group):
-    batch, k = 4, 2
+    batch, k = 2, 2
     s = 1600 if page_size == 100 else 2048
     least = batch * s * k * h * 2
     # Two arrays: what the emulator reads of one is counted under one name.
@@ -64,13 +66,19 @@ def test_one_reading_serves_all_rows(target, page_size, h, t, group):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("h", [40, 64, 96, 128, 200, 256])
+@pytest.mark.parametrize(
+    ("h", "dtype"),
+    [
+        *((h, "bfloat16") for h in (40, 64, 128, 200, 256)),
+        *((h, "float16") for h in (64, 128, 256)),
+    ],
+)
 def test_any_number_of_rows(target, dtype, h):
     """Causal attention of some sequences, the last shorter than a wave's share of the rows."""
     rng = np.random.default_rng(0)
     lengths = jnp.array([190, 70, 5, 0], jnp.int32)
-    for t, group in ROWS:
+    # On gfx950 the kernel is the same for any number.
+    for t, group in ROWS if target == "gfx1201" else ROWS[2::3]:
         q = normal(rng, 4, t, 2 * group, h, dtype=dtype)
         key, value = (normal(rng, 4, 190, 2, h, dtype=dtype) for _ in range(2))
         expected = expect(q, key, value, lengths, causal=True)
