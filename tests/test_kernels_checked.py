@@ -57,6 +57,8 @@ SMALL = [
     *_each_head_size(Pack("packs", ((70, 130), (5, 9)))),
     *_each_head_size(Cache("pages", ((70, 130), (5, 9)))),
     *_each_head_size(Cache("decode of pages", ((1, 330), (1, 9)), n=8, k=2)),
+    *_each_head_size(Case("decode of many rows", t=5, s=300, n=8, k=1)),
+    *_each_head_size(Cache("decode of many rows of pages", ((5, 330), (5, 9)), n=8, k=1)),
 ]
 # What uses a kernel's rarer paths: rows that see nothing, lengths, windows, several tiles of rows.
 LARGE = [
