@@ -21,8 +21,8 @@
 //   S, P           64    16    16
 //   operand ring   16    16    16
 //   row state       8     4     4
-//   addresses, temporaries: about 20; NearKeys: 2 per fragment of keys and 3; ScatteredKeys: 2 per
-//   fragment and a page each
+//   addresses, temporaries: about 20; NearKeys: 3 per fragment of keys and 4; NearRowKeys: 3 per
+//   fragment and 2; ScatteredKeys: 2 per fragment and a page each
 //   at most       216   168   256      7, 9 and 5 waves per SIMD
 // With 16 rows a wave (decode.hip): at most 144, 168 and 256; LDS allows 10, 5 and 2 waves per
 // SIMD.
