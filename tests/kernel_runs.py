@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from packs import Cache, Pack, offsets
 
-from jax_fa import _native, emulator
+from jax_fa import _native, emulator, flash_attention, paged_attention
 from jax_fa._spec import TARGETS
 from jax_fa._tolerance import lse_tolerance, out_tolerance
 
@@ -115,6 +116,28 @@ def run_in_every_order(call: Callable[[], Any]) -> tuple[Any, set[str]]:
         bits.add(tuple(np.asarray(result).tobytes() for result in results))
     assert len(bits) == 1
     return results, kernels
+
+
+def assert_keys_are_read_once(
+    query: jax.Array, shape: tuple[int, int, int, int], page_size: int | None, target: str
+) -> None:
+    """Causal attention on keys and values of `shape` [B, S, K, H], dense or in pages."""
+    batch, s = shape[:2]
+    # Two arrays: what the emulator reads of one is counted under one name.
+    key, value = (jnp.full(shape, x, jnp.bfloat16) for x in (0, 1))
+    with recorded() as launches:
+        if page_size is None:
+            out = flash_attention(query, key, value, causal=True, implementation=target)
+        else:
+            pools = (x.reshape(-1, page_size, *shape[2:]) for x in (key, value))
+            tables = jnp.arange(batch * s // page_size, dtype=jnp.int32).reshape(batch, -1)
+            lengths = jnp.full(batch, s, jnp.int32)
+            out = paged_attention(query, *pools, tables, lengths, implementation=target)
+        jax.block_until_ready(out)
+    least = key.nbytes
+    for name in ("key", "value") if page_size is None else ("k_pages", "v_pages"):
+        read = sum(x.bytes["operands"].get(name, {}).get("read", 0) for x in launches)
+        assert least <= read <= 1.02 * least
 
 
 def wave_instructions(call: Callable[[], Any]) -> int:
