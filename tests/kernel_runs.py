@@ -129,10 +129,10 @@ def assert_keys_are_read_once(
         if page_size is None:
             out = flash_attention(query, key, value, causal=True, implementation=target)
         else:
-            pools = (x.reshape(-1, page_size, *shape[2:]) for x in (key, value))
+            k_pages, v_pages = (x.reshape(-1, page_size, *shape[2:]) for x in (key, value))
             tables = jnp.arange(batch * s // page_size, dtype=jnp.int32).reshape(batch, -1)
             lengths = jnp.full(batch, s, jnp.int32)
-            out = paged_attention(query, *pools, tables, lengths, implementation=target)
+            out = paged_attention(query, k_pages, v_pages, tables, lengths, implementation=target)
         jax.block_until_ready(out)
     least = key.nbytes
     for name in ("key", "value") if page_size is None else ("k_pages", "v_pages"):
