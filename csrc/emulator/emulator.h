@@ -66,7 +66,7 @@ struct LaunchOptions {
   bool (*interrupted)() = nullptr;   // polled now and then; true stops the launch
 };
 
-class TraceSet;  // timing.h
+class TraceSet;  // timing/timing.h
 
 // Modelled, of a launch that ran all of its workgroups.
 struct LaunchTime {

@@ -1,0 +1,67 @@
+// The memory addresses of the lanes of one instruction, as the encodings spell them.
+#ifndef JAX_FA_EMULATOR_EXEC_LANE_ADDRESSES_H_
+#define JAX_FA_EMULATOR_EXEC_LANE_ADDRESSES_H_
+
+#include <cstdint>
+
+#include "emulator/decode/decode.h"
+#include "emulator/state/wave.h"
+
+namespace jax_fa::emulator {
+
+enum class Space : uint8_t { kFlat, kGlobal, kScratch };
+
+// GLOBAL, FLAT and SCRATCH: row pointers and a scalar part.
+class FlatAddresses {
+ public:
+  FlatAddresses(const Wave& wave, const Instruction& instruction, Space space) {
+    const Operand& address = instruction.src[0];
+    const Operand& base = instruction.src[2];
+    scalar_ = static_cast<uint64_t>(int64_t{instruction.mem.offset});
+    if (space == Space::kScratch) {
+      if (base.kind != OperandKind::kNone) scalar_ += ReadScalarSource(wave, base) & 0xffffffffu;
+    } else if (base.kind != OperandKind::kNone) {
+      scalar_ += ReadScalarSource(wave, base);
+    }
+    if (address.kind == OperandKind::kNone) return;
+    low_ = wave.Row(address.index);
+    if (address.dwords == 2) high_ = low_ + kLaneStride;
+  }
+  uint64_t operator[](int lane) const {
+    uint64_t address = scalar_;
+    if (low_) address += low_[lane];
+    if (high_) address += uint64_t{high_[lane]} << 32;
+    return address;
+  }
+
+ private:
+  uint64_t scalar_ = 0;
+  const uint32_t* low_ = nullptr;
+  const uint32_t* high_ = nullptr;
+};
+
+// MUBUF on a raw resource: address = base + voffset + soffset + inst_offset. An access is out of
+// range when voffset + inst_offset + soffset + size > num_records.
+class BufferAddresses {
+ public:
+  BufferAddresses(const Wave& wave, const Instruction& instruction) {
+    const Operand& resource = instruction.src[2];
+    for (uint32_t i = 0; i < 4; ++i) words_[i] = wave.ReadSgpr(resource.index + i);
+    scalar_ = static_cast<uint64_t>(instruction.mem.offset) +
+              (ReadScalarSource(wave, instruction.mem.soffset) & 0xffffffffu);
+    if (instruction.mem.offen) offsets_ = wave.Row(instruction.src[0].index);
+  }
+  uint64_t Offset(int lane) const { return scalar_ + (offsets_ ? offsets_[lane] : 0); }
+  bool InRange(uint64_t offset, uint32_t bytes) const { return offset + bytes <= words_[2]; }
+  uint64_t base() const { return words_[0] | (uint64_t{words_[1] & 0xffffu} << 32); }
+  uint32_t word(int i) const { return words_[i]; }
+
+ private:
+  uint32_t words_[4];
+  uint64_t scalar_ = 0;
+  const uint32_t* offsets_ = nullptr;
+};
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_EXEC_LANE_ADDRESSES_H_

@@ -1,0 +1,164 @@
+// Buffer instructions on raw buffer resources, LDS-DMA included.
+//
+// Address = base + voffset + soffset + inst_offset. An access is out of range when
+// voffset + inst_offset + soffset + size > num_records: loads and LDS-DMA then deliver 0, stores
+// and atomics do nothing. Structured and swizzled buffers are not known here and stop the run.
+#include "emulator/exec/lane_addresses.h"
+#include "emulator/exec/lds_dma.h"
+#include "emulator/state/memory.h"
+
+namespace jax_fa::emulator {
+namespace {
+
+// The addresses of the lanes, on a resource that is known here.
+class Buffer : public BufferAddresses {
+ public:
+  Buffer(Wave& wave, const Instruction& instruction) : BufferAddresses(wave, instruction) {
+    if (instruction.mem.idxen) Fail(wave, instruction, "a structured buffer access (idxen)");
+    const uint32_t stride = (word(1) >> 16) & 0x3fffu;
+    if (stride != 0) {
+      Fail(wave, instruction, "a buffer resource with stride " + std::to_string(stride));
+    }
+    if ((word(1) >> 31) != 0) Fail(wave, instruction, "a swizzled buffer resource");
+    if (((word(3) >> 23) & 1) != 0) Fail(wave, instruction, "a buffer resource that adds the lane");
+  }
+};
+
+template <Transfer kTransfer>
+const uint8_t* LanePointer(Wave& wave, const Instruction& instruction, const Buffer& buffer,
+                           int lane) {
+  const uint64_t offset = buffer.Offset(lane);
+  if (!buffer.InRange(offset, kTransfer.bytes)) return nullptr;
+  return LoadPointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, lane);
+}
+
+template <Transfer kTransfer>
+void ExecLoad(Wave& wave, const Instruction& instruction) {
+  const Buffer buffer(wave, instruction);
+  if (instruction.mem.lds) {
+    if constexpr (kTransfer.kind == Transfer::kDwords && kTransfer.bytes != 8) {
+      LdsDma<kTransfer>(wave, instruction, [&](int l) {
+        return LanePointer<kTransfer>(wave, instruction, buffer, l);
+      });
+      return;
+    }
+    Fail(wave, instruction, "LDS-DMA of this width");
+  }
+  InFlight& result = Issue(wave, instruction, Counter::kLoad);
+  ToRegisters<kTransfer>(wave, instruction, &result);
+  ForLanes(wave.exec, [&](int l) {
+    static constexpr uint8_t kZero[16] = {};
+    const uint8_t* from = LanePointer<kTransfer>(wave, instruction, buffer, l);
+    TakeLane<kTransfer>(from ? from : kZero, result.data.data(), l);
+  });
+  Push(wave, instruction, result);
+}
+
+template <Transfer kTransfer>
+void ExecStore(Wave& wave, const Instruction& instruction) {
+  const Buffer buffer(wave, instruction);
+  const uint32_t* data = wave.Row(instruction.src[1].index);
+  ForLanes(wave.exec, [&](int l) {
+    const uint64_t offset = buffer.Offset(l);
+    if (!buffer.InRange(offset, kTransfer.bytes)) return;
+    GiveLane<kTransfer>(StorePointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, l),
+                        data, l);
+  });
+  Push(wave, instruction, Issue(wave, instruction, Counter::kStore));
+}
+
+template <Atomic kOp, class U>
+void ExecAtomic(Wave& wave, const Instruction& instruction) {
+  constexpr Transfer kOne{sizeof(U)};
+  const Buffer buffer(wave, instruction);
+  const bool returns = instruction.dst.kind != OperandKind::kNone;
+  InFlight& result = Issue(wave, instruction, returns ? Counter::kLoad : Counter::kStore);
+  if (returns) ToRegisters<kOne>(wave, instruction, &result);
+  const uint32_t* data = wave.Row(instruction.src[1].index);
+  ForLanes(wave.exec, [&](int l) {
+    U old = 0;
+    const uint64_t offset = buffer.Offset(l);
+    if (buffer.InRange(offset, sizeof(U))) {
+      old = ModifyMemory<kOp, U>(
+          StorePointer(wave, instruction, buffer.base() + offset, sizeof(U), l), data, l, wave,
+          instruction);
+    }
+    if (returns) TakeLane<kOne>(reinterpret_cast<const uint8_t*>(&old), result.data.data(), l);
+  });
+  Push(wave, instruction, result);
+}
+
+// Cache write-back and invalidation: nothing is cached here, but they count as memory operations.
+void ExecCacheControl(Wave& wave, const Instruction& instruction) {
+  Push(wave, instruction, Issue(wave, instruction, Counter::kStore));
+}
+
+template <Transfer kTransfer>
+constexpr Opcode Load(const char* mnemonic) {
+  return MemoryRow(mnemonic, OpClass::kVmemLoad, &ExecLoad<kTransfer>, kTransfer.dwords(),
+                   {1, 0, 4}, kTransfer.d16 ? uint32_t{kReadsDst} : 0u);
+}
+template <Transfer kTransfer>
+constexpr Opcode Store(const char* mnemonic) {
+  return MemoryRow(mnemonic, OpClass::kVmemStore, &ExecStore<kTransfer>, 0,
+                   {1, static_cast<uint8_t>(kTransfer.dwords()), 4}, kIsStore);
+}
+template <Atomic kOp, class U>
+constexpr Opcode AtomicRow(const char* mnemonic) {
+  constexpr uint8_t kDwords = sizeof(U) / 4;
+  constexpr uint8_t kData = kOp == Atomic::kCompareSwap ? 2 * kDwords : kDwords;
+  return MemoryRow(mnemonic, OpClass::kVmemStore, &ExecAtomic<kOp, U>, kDwords, {1, kData, 4},
+                   kIsAtomic);
+}
+
+#define JAX_FA_BUFFER_ATOMICS(U, x2)                                  \
+  AtomicRow<Atomic::kSwap, U>("buffer_atomic_swap" x2),               \
+      AtomicRow<Atomic::kCompareSwap, U>("buffer_atomic_cmpswap" x2), \
+      AtomicRow<Atomic::kAdd, U>("buffer_atomic_add" x2),             \
+      AtomicRow<Atomic::kSub, U>("buffer_atomic_sub" x2),             \
+      AtomicRow<Atomic::kMinSigned, U>("buffer_atomic_smin" x2),      \
+      AtomicRow<Atomic::kMinUnsigned, U>("buffer_atomic_umin" x2),    \
+      AtomicRow<Atomic::kMaxSigned, U>("buffer_atomic_smax" x2),      \
+      AtomicRow<Atomic::kMaxUnsigned, U>("buffer_atomic_umax" x2),    \
+      AtomicRow<Atomic::kAnd, U>("buffer_atomic_and" x2),             \
+      AtomicRow<Atomic::kOr, U>("buffer_atomic_or" x2),               \
+      AtomicRow<Atomic::kXor, U>("buffer_atomic_xor" x2),             \
+      AtomicRow<Atomic::kInc, U>("buffer_atomic_inc" x2),             \
+      AtomicRow<Atomic::kDec, U>("buffer_atomic_dec" x2)
+
+constexpr Opcode kRows[] = {
+    MemoryRow("buffer_wbl2", OpClass::kVmemStore, &ExecCacheControl, 0, {0, 0, 0}, 0),
+    MemoryRow("buffer_inv", OpClass::kVmemStore, &ExecCacheControl, 0, {0, 0, 0}, 0),
+    Load<kUByte>("buffer_load_ubyte"),
+    Load<kSByte>("buffer_load_sbyte"),
+    Load<kUShort>("buffer_load_ushort"),
+    Load<kSShort>("buffer_load_sshort"),
+    Load<kDword1>("buffer_load_dword"),
+    Load<kDword2>("buffer_load_dwordx2"),
+    Load<kDword3>("buffer_load_dwordx3"),
+    Load<kDword4>("buffer_load_dwordx4"),
+    Load<kUByteD16>("buffer_load_ubyte_d16"),
+    Load<kUByteD16Hi>("buffer_load_ubyte_d16_hi"),
+    Load<kSByteD16>("buffer_load_sbyte_d16"),
+    Load<kSByteD16Hi>("buffer_load_sbyte_d16_hi"),
+    Load<kShortD16>("buffer_load_short_d16"),
+    Load<kShortD16Hi>("buffer_load_short_d16_hi"),
+    Store<kUByte>("buffer_store_byte"),
+    Store<kUByteD16Hi>("buffer_store_byte_d16_hi"),
+    Store<kUShort>("buffer_store_short"),
+    Store<kShortD16Hi>("buffer_store_short_d16_hi"),
+    Store<kDword1>("buffer_store_dword"),
+    Store<kDword2>("buffer_store_dwordx2"),
+    Store<kDword3>("buffer_store_dwordx3"),
+    Store<kDword4>("buffer_store_dwordx4"),
+    JAX_FA_BUFFER_ATOMICS(uint32_t, ""),
+    JAX_FA_BUFFER_ATOMICS(uint64_t, "_x2"),
+    AtomicRow<Atomic::kAddFloat, uint32_t>("buffer_atomic_add_f32"),
+    AtomicRow<Atomic::kAddFloat, uint64_t>("buffer_atomic_add_f64"),
+};
+
+}  // namespace
+
+std::span<const Opcode> MubufRows() { return kRows; }
+
+}  // namespace jax_fa::emulator

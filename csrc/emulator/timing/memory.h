@@ -1,0 +1,124 @@
+// The memory side of the timing model: LDS, L1 and the way to L2 of one unit.
+#ifndef JAX_FA_EMULATOR_TIMING_MEMORY_H_
+#define JAX_FA_EMULATOR_TIMING_MEMORY_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "emulator/timing/constants.h"
+#include "emulator/timing/instruction.h"
+#include "emulator/timing/trace.h"
+
+namespace jax_fa::emulator {
+
+// Which lines a cache of `bytes` holds, the least recently used going first. Sets are not modelled:
+// how lines choose them is not documented.
+class LineCache {
+ public:
+  LineCache(double bytes, uint32_t line_count)
+      : capacity_(std::max<size_t>(static_cast<size_t>(bytes) / kLineBytes, 1)),
+        links_(line_count + size_t{1}) {
+    links_[line_count] = {line_count, line_count};  // the ring's head
+    head_ = line_count;
+  }
+  // True when it was there; it is afterwards.
+  bool Touch(uint32_t line) {
+    const bool hit = links_[line].held();
+    if (hit) {
+      Unlink(line);
+    } else if (size_ == capacity_) {
+      Unlink(links_[head_].before);
+    } else {
+      ++size_;
+    }
+    const uint32_t first = links_[head_].after;
+    links_[line] = {head_, first};
+    links_[head_].after = links_[first].before = line;
+    return hit;
+  }
+
+ private:
+  static constexpr uint32_t kOut = ~0u;
+  struct Link {
+    uint32_t before = kOut, after = kOut;
+    bool held() const { return after != kOut; }
+  };
+  void Unlink(uint32_t line) {
+    const Link link = links_[line];
+    links_[link.before].after = link.after;
+    links_[link.after].before = link.before;
+    links_[line] = {};
+  }
+
+  size_t capacity_, size_ = 0;
+  uint32_t head_;
+  std::vector<Link> links_;  // by line, latest first from the head on
+};
+
+class UnitMemory {
+ public:
+  // gfx1201 has an L1 (there called L0) for every two SIMDs.
+  UnitMemory(Isa isa, uint32_t simds, uint32_t line_count, const TimingConstants& constants)
+      : constants_(constants),
+        simds_per_l1_(isa == Isa::kGfx950 ? simds : 2),
+        lds_return_free_(simds, 0.0) {
+    ports_.assign(std::max(simds / simds_per_l1_, 1u),
+                  Port{LineCache(constants[Constant::kL1Bytes], line_count)});
+  }
+
+  // When the results of an LDS instruction issued at `now` are there.
+  double Lds(const TimedInstruction& timed, uint32_t extra_passes, uint32_t simd, double now) {
+    const double passes = timed.lds_passes + extra_passes;
+    double& back = lds_return_free_[simd];
+    const double start = std::max({now, lds_free_, back});
+    lds_free_ = start + passes * constants_[Constant::kLdsPass];
+    back = start + timed.transfer_bytes / constants_[Constant::kLdsReturn];
+    return std::max(start + constants_[Constant::kLdsLatency], std::max(lds_free_, back));
+  }
+
+  // When the results of a memory instruction issued at `now` are there.
+  double Access(const TimedInstruction& timed, std::span<const uint32_t> lines, uint32_t simd,
+                double now) {
+    Port& port = ports_[std::min<size_t>(simd / simds_per_l1_, ports_.size() - 1)];
+    const double bytes = timed.transfer_bytes;
+    const double start = std::max(now, port.free);
+    port.free = start + std::max(bytes / constants_[Constant::kL1Rate],
+                                 static_cast<double>(lines.size()) / constants_[Constant::kL1Tags]);
+    double done = start + constants_[Constant::kL1Latency];
+    size_t missed = 0;
+    for (const uint32_t line : lines) missed += !port.lines.Touch(line) || timed.is_store ? 1 : 0;
+    if (missed != 0) {
+      const double missed_bytes = static_cast<double>(missed) * kLineBytes;
+      missed_bytes_ += missed_bytes;
+      port.l2_free = std::max(port.l2_free, start) + missed_bytes / constants_[Constant::kL2Rate];
+      done = std::max(port.l2_free, start) + constants_[Constant::kL2Latency];
+    }
+    if (timed.is_dma) {
+      const double passes = bytes / kLdsRowBytes;
+      lds_free_ = std::max(lds_free_, start) + passes * constants_[Constant::kLdsPass];
+    }
+    return done;
+  }
+
+  double missed_bytes() const { return missed_bytes_; }
+
+ private:
+  static constexpr double kLdsRowBytes = 256;
+  struct Port {
+    LineCache lines;
+    double free = 0, l2_free = 0;
+  };
+  const TimingConstants& constants_;
+  const uint32_t simds_per_l1_;
+  double lds_free_ = 0;
+  std::vector<double> lds_return_free_;
+  std::vector<Port> ports_;
+  double missed_bytes_ = 0;
+};
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_TIMING_MEMORY_H_

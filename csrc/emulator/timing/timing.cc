@@ -1,0 +1,72 @@
+#include "emulator/timing/timing.h"
+
+#include <algorithm>
+
+namespace jax_fa::emulator {
+namespace {
+
+uint32_t Lanes(const LaunchContext& launch) {
+  return launch.block[0] * launch.block[1] * launch.block[2];
+}
+
+GroupTime TimeGroup(const Program& program, const KernelCode& code, const GroupTrace& trace,
+                    uint32_t simds, uint32_t resident, const TimingConstants& constants) {
+  const std::vector<const GroupTrace*> copies(resident, &trace);
+  const UnitTime unit = TimeUnit(program, code, copies, simds, constants);
+  return {trace.group, unit.clk, unit.matrix_clk / resident, unit.long_matrix_clk / resident,
+          unit.missed_bytes / resident};
+}
+
+}  // namespace
+
+void TraceSet::Sort() {
+  std::sort(groups_.begin(), groups_.end(),
+            [](const GroupTrace& a, const GroupTrace& b) { return a.group < b.group; });
+}
+
+GroupTime TraceSet::Time(size_t place, uint32_t resident, const TimingConstants& constants) const {
+  const Program& program = code_.program();
+  return TimeGroup(program, program.Code(*kernel_), groups_.at(place), occupancy_.simds, resident,
+                   constants);
+}
+
+std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constants) const {
+  const Program& program = code_.program();
+  const GroupTrace* group = &groups_.at(place);
+  return TimeUnit(program, program.Code(*kernel_), {&group, 1}, occupancy_.simds, constants,
+                  /*keep_slices=*/true)
+      .slices;
+}
+
+LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, uint64_t groups)
+    : launch_(launch),
+      constants_(launch.program->isa->isa),
+      touched_(*launch.memory, ChipOf(launch.program->isa->isa).dies) {
+  const Occupancy occupancy =
+      GetOccupancy(*launch.program, *launch.kernel, Lanes(launch), launch.lds_bytes);
+  // A grid that does not fill the chip is spread over it.
+  const uint64_t units = ChipOf(launch.program->isa->isa).simds / occupancy.simds;
+  const auto needed = (groups + units - 1) / units;
+  const auto resident =
+      static_cast<uint32_t>(std::min<uint64_t>(occupancy.workgroups_per_unit, needed));
+  traces_ = std::make_shared<TraceSet>(code, launch.kernel, occupancy, resident);
+}
+
+void LaunchTiming::Add(GroupTrace trace, bool keep) {
+  touched_.Add(trace);
+  const GroupTime time = TimeGroup(*launch_.program, *launch_.code, trace,
+                                   traces_->occupancy().simds, traces_->resident(), constants_);
+  const std::lock_guard lock(mutex_);
+  times_.push_back(time);
+  if (keep) traces_->Add(std::move(trace));
+}
+
+GridTime LaunchTiming::Grid() {
+  std::sort(times_.begin(), times_.end(),
+            [](const GroupTime& a, const GroupTime& b) { return a.group < b.group; });
+  traces_->Sort();
+  return TimeGrid(launch_.program->isa->isa, traces_->occupancy().simds, traces_->resident(),
+                  times_, touched_.Traffic(), constants_);
+}
+
+}  // namespace jax_fa::emulator

@@ -1,0 +1,39 @@
+// The timing model of what a workgroup runs on (a CU of gfx950, a work-group processor or CU of
+// gfx1201), driven by the traces of resident workgroups.
+//
+// Each SIMD issues, at a time, the ready instruction of the wave of highest priority that has
+// waited longest; a wave issues in order, at most one instruction every Chip::issue_clk. Units
+// (VALU, matrix core, scalar, LDS, memory, branch) are held as timing/constants.cc says. Operands
+// are ready when their producers' latencies have passed, loads when their wait proves them there.
+// Results of loads return in order; L1 is modelled by its lines, what lies behind it by a rate and
+// a latency. Not modelled: instruction fetch, register banks, power.
+#ifndef JAX_FA_EMULATOR_TIMING_UNIT_H_
+#define JAX_FA_EMULATOR_TIMING_UNIT_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "emulator/object/program.h"
+#include "emulator/timing/constants.h"
+#include "emulator/timing/slices.h"
+#include "emulator/timing/trace.h"
+
+namespace jax_fa::emulator {
+
+struct UnitTime {
+  double clk = 0;              // from dispatch to the end of the last wave
+  double matrix_clk = 0;       // summed over SIMDs
+  double long_matrix_clk = 0;  // of it by 32x32 instructions
+  double missed_bytes = 0;     // L1 to L2
+  std::vector<Slice> slices;   // when asked for
+};
+
+// All of `groups` start together on one unit of `simds` SIMDs.
+UnitTime TimeUnit(const Program& program, const KernelCode& code,
+                  std::span<const GroupTrace* const> groups, uint32_t simds,
+                  const TimingConstants& constants, bool keep_slices = false);
+
+}  // namespace jax_fa::emulator
+
+#endif  // JAX_FA_EMULATOR_TIMING_UNIT_H_

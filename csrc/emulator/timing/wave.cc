@@ -1,0 +1,105 @@
+#include "emulator/timing/wave.h"
+
+#include <algorithm>
+
+namespace jax_fa::emulator {
+namespace {
+
+using C = Constant;
+
+}  // namespace
+
+void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingConstants& constants,
+                        const Chip& chip) {
+  instruction = nullptr;
+  if (next >= trace->events.size()) return;
+  instruction = &timed[trace->events[next].slot];
+  ready = turn;
+  for (size_t i = 0; i < instruction->reads; ++i) {
+    const TimedInstruction::Use& use = instruction->read[i];
+    for (uint32_t r = use.first; r < uint32_t{use.first} + use.count; ++r) {
+      ready = std::max(ready, ReadyFor(results_[r], *instruction, use, constants));
+    }
+  }
+  for (size_t i = 0; i < instruction->waits; ++i) {
+    ready = std::max(ready, Arrived(instruction->wait[i]));
+  }
+  const bool is_lds = instruction->kind == TimedKind::kLds;
+  if (is_lds || instruction->kind == TimedKind::kMemory) {
+    // The counter must not overflow.
+    const size_t limit = chip.counter_limit[is_lds ? 1 : 0];
+    const std::deque<double>& under_way = under_way_[instruction->counter];
+    if (under_way.size() >= limit) ready = std::max(ready, under_way[under_way.size() - limit]);
+  }
+}
+
+double TimedWave::ReadyFor(const Result& result, const TimedInstruction& reader,
+                           const TimedInstruction::Use& use, const TimingConstants& constants) {
+  if (!result.by) return result.issued;
+  const TimedInstruction& by = *result.by;
+  switch (by.kind) {
+    case TimedKind::kMatrix:
+      if (use.accumulator) {
+        // An accumulator is forwarded to the same kind of instruction on the same registers.
+        const bool same = result.first == use.first && by.long_matrix == reader.long_matrix;
+        if (same) return result.issued + by.hold_clk;
+        return result.issued + by.hold_clk - constants[C::kMatrixShort] +
+               constants[C::kMatrixChainOther];
+      }
+      return result.issued +
+             constants[by.long_matrix ? C::kMatrixResultLong : C::kMatrixResultShort];
+    case TimedKind::kTrans:
+      return result.issued +
+             (reader.kind == TimedKind::kMatrix
+                  ? std::max(constants[C::kTransLatency], constants[C::kVectorToMatrix])
+                  : constants[C::kTransLatency]);
+    case TimedKind::kVector:
+      switch (reader.kind) {
+        case TimedKind::kMatrix:
+          return result.issued + constants[C::kVectorToMatrix];
+        case TimedKind::kLds:
+        case TimedKind::kMemory:
+          return result.issued + constants[C::kVectorToMemory];
+        default:
+          return result.issued + constants[C::kVectorLatency];
+      }
+    case TimedKind::kScalar:
+      return result.issued + constants[reader.kind == TimedKind::kBranch ? C::kBranchAfterCompare
+                                                                         : C::kScalarLatency];
+    default:
+      return result.issued;
+  }
+}
+
+// When no more than the count are under way, the oldest having come first; those are forgotten.
+double TimedWave::Arrived(const TimedInstruction::Wait& wait) {
+  double arrived = kLongAgo;
+  for (size_t counter = 0; counter < under_way_.size(); ++counter) {
+    if (((wait.counters >> counter) & 1) == 0) continue;
+    std::deque<double>& under_way = under_way_[counter];
+    while (under_way.size() > wait.count) {
+      arrived = std::max(arrived, under_way.front());
+      under_way.pop_front();
+    }
+  }
+  return arrived;
+}
+
+void TimedWave::Write(const TimedInstruction& written, double now) {
+  for (size_t i = 0; i < written.writes; ++i) {
+    const TimedInstruction::Use& use = written.write[i];
+    for (uint32_t r = use.first; r < uint32_t{use.first} + use.count; ++r) {
+      results_[r] = {now, use.first, &written};
+    }
+  }
+}
+
+void TimedWave::Load(const TimedInstruction& load, double arrives) {
+  std::deque<double>& under_way = under_way_[load.counter];
+  // All but scalar loads return in order.
+  const bool in_order = load.kind != TimedKind::kScalarLoad;
+  if (in_order && !under_way.empty()) arrives = std::max(arrives, under_way.back());
+  under_way.push_back(arrives);
+}
+
+}  // namespace jax_fa::emulator

@@ -1,0 +1,112 @@
+// The timing model in jax_fa._native: plain values, behind jax_fa/_timing.py.
+#include "emulator/timing/timing.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace jax_fa::emulator {
+namespace {
+
+using Overrides = std::map<std::string, double>;
+// (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1)
+using PyGroupTime = std::tuple<uint64_t, double, double, double, double>;
+
+Isa IsaNamed(const std::string& target) {
+  for (const TargetIsa* isa : {&Gfx950Isa(), &Gfx1201Isa()}) {
+    if (target == isa->name) return isa->isa;
+  }
+  throw nb::value_error(("target must be gfx950 or gfx1201; got " + target).c_str());
+}
+
+nb::list Constants(const std::string& target) {
+  nb::list rows;
+  for (const ConstantRow& row : ConstantRows(IsaNamed(target))) {
+    rows.append(
+        nb::make_tuple(row.name, row.value, row.unit, std::string(1, row.confidence), row.source));
+  }
+  return rows;
+}
+
+PyGroupTime TimeOne(const TraceSet& traces, size_t place, uint32_t resident,
+                    const Overrides& overrides) {
+  const TimingConstants constants(traces.isa(), overrides);
+  GroupTime time;
+  {
+    const nb::gil_scoped_release release;
+    time = traces.Time(place, resident, constants);
+  }
+  return {time.group, time.clk, time.matrix_clk, time.long_matrix_clk, time.missed_bytes};
+}
+
+// (wave, kind, begin clk, end clk, instructions)
+nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrides) {
+  nb::list slices;
+  for (const Slice& slice : traces.Slices(place, TimingConstants(traces.isa(), overrides))) {
+    slices.append(nb::make_tuple(slice.wave, SliceName(slice.kind), slice.begin_clk, slice.end_clk,
+                                 slice.instructions));
+  }
+  return slices;
+}
+
+nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
+              const std::vector<PyGroupTime>& groups, double die_bytes, double memory_bytes,
+              const Overrides& overrides) {
+  const Isa isa = IsaNamed(target);
+  std::vector<GroupTime> times;
+  times.reserve(groups.size());
+  for (const auto& [group, clk, matrix_clk, long_matrix_clk, missed_bytes] : groups) {
+    times.push_back({group, clk, matrix_clk, long_matrix_clk, missed_bytes});
+  }
+  const GridTime time = TimeGrid(isa, simds, resident, times, {die_bytes, memory_bytes},
+                                 TimingConstants(isa, overrides));
+  nb::dict dict;
+  dict["clk"] = time.clk;
+  dict["dispatch_clk"] = time.dispatch_clk;
+  dict["l2_clk"] = time.l2_clk;
+  dict["fabric_clk"] = time.fabric_clk;
+  dict["memory_clk"] = time.memory_clk;
+  dict["matrix_clk"] = time.matrix_clk;
+  dict["clock_hz"] = time.clock_hz;
+  dict["stream"] = time.stream;
+  dict["simds"] = time.simds;
+  dict["flops_per_clk"] = ChipOf(isa).flops_per_clk;
+  return dict;
+}
+
+}  // namespace
+}  // namespace jax_fa::emulator
+
+void BindTiming(nb::module_& module) {
+  using namespace jax_fa::emulator;
+  nb::class_<TraceSet>(module, "EmulatorTrace")
+      .def_prop_ro("groups",
+                   [](const TraceSet& traces) {
+                     std::vector<uint64_t> groups;
+                     for (const GroupTrace& trace : traces.groups()) groups.push_back(trace.group);
+                     return groups;
+                   })
+      .def_prop_ro("simds", [](const TraceSet& traces) { return traces.occupancy().simds; })
+      .def_prop_ro("fits",
+                   [](const TraceSet& traces) { return traces.occupancy().workgroups_per_unit; })
+      .def_prop_ro("target", [](const TraceSet& traces) { return traces.target(); })
+      .def("time", &TimeOne, "place"_a, "resident"_a, "constants"_a)
+      .def("slices", &SlicesOf, "place"_a, "constants"_a);
+  module.def("timing_constants", &Constants, "target"_a);
+  module.def(
+      "chip_simds", [](const std::string& target) { return ChipOf(IsaNamed(target)).simds; },
+      "target"_a);
+  module.def("time_grid", &Grid, "target"_a, "simds"_a, "resident"_a, "groups"_a, "die_bytes"_a,
+             "memory_bytes"_a, "constants"_a);
+}
