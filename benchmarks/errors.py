@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jax_fa import flash_attention, reference
-from jax_fa._spec import TARGETS
+from jax_fa._contract.spec import TARGETS
 
 NAME = "errors"
 HELP = "errors against float64 per implementation, dtype and head size"

@@ -12,10 +12,11 @@ from typing import Any
 import model_runs
 from model_cases import CASES, Case
 
-from jax_fa import _timing, emulator
-from jax_fa._isa import listing
-from jax_fa._loops import find_hot_loops
-from jax_fa._spec import TARGETS
+from jax_fa import emulator
+from jax_fa._contract.spec import TARGETS
+from jax_fa.emulator import timing as _timing
+from jax_fa.emulator.listing import listing
+from jax_fa.emulator.loops import find_hot_loops
 
 NAME = "model"
 HELP = "modelled time of the kernels beside published figures; nothing here ran on a GPU"

@@ -20,8 +20,9 @@ import peer_aiter
 import peer_triton
 from model_cases import Case
 
-from jax_fa import _native, _select, emulator, flash_attention
-from jax_fa._timing import Samples
+from jax_fa import _native, emulator, flash_attention
+from jax_fa._ops import select as _select
+from jax_fa.emulator.timing import Samples
 
 DIES = {"gfx950": 8, "gfx1201": 1}
 

@@ -8,9 +8,12 @@ on any CPU.
 
 from importlib.metadata import version as _version
 
-from jax_fa import _exported, _registry, _sharding, emulator, nn, reference
-from jax_fa._page_cache import append_to_pages
-from jax_fa._segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
+from jax_fa import emulator, nn, reference
+from jax_fa._mesh import export as _exported
+from jax_fa._mesh import sharding as _sharding
+from jax_fa._ops import registry as _registry
+from jax_fa._ops.append import append_to_pages
+from jax_fa._ops.segments import cu_seqlens_to_segment_ids, segment_ids_to_cu_seqlens
 from jax_fa.attention import flash_attention
 from jax_fa.merge import merge_attention
 from jax_fa.paged import paged_attention

@@ -7,8 +7,10 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa import _op_dense, _shapes, _vjp
-from jax_fa._spec import AttentionSpec, DenseOptions, require_bool
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract.spec import AttentionSpec, DenseOptions, require_bool
+from jax_fa._ops import dense as _op_dense
+from jax_fa._ops import vjp as _vjp
 
 
 @overload

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jax_fa import _shapes
+from jax_fa._contract import shapes as _shapes
 
 
 @jax.jit

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jax_fa import _biased, _op_dense, _shapes, _vjp
-from jax_fa._spec import TARGETS, AttentionSpec, require_bool
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract.spec import TARGETS, AttentionSpec, require_bool
+from jax_fa._ops import bias as _biased
+from jax_fa._ops import dense as _op_dense
+from jax_fa._ops import vjp as _vjp
 
 
 def dot_product_attention(

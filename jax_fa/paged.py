@@ -7,8 +7,12 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa import _op_paged, _shapes, _sharding, _spec, _vjp
-from jax_fa._spec import AttentionSpec, PagedOptions, require_bool
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract import spec as _spec
+from jax_fa._contract.spec import AttentionSpec, PagedOptions, require_bool
+from jax_fa._mesh import sharding as _sharding
+from jax_fa._ops import paged as _op_paged
+from jax_fa._ops import vjp as _vjp
 
 
 @overload

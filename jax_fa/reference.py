@@ -12,8 +12,8 @@ from typing import Any, Literal, Unpack, overload
 import jax
 import jax.numpy as jnp
 
-from jax_fa import _shapes
-from jax_fa._spec import OPEN, AttentionSpec, DenseOptions
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract.spec import OPEN, AttentionSpec, DenseOptions
 
 
 @overload

@@ -7,8 +7,10 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa import _op_varlen, _shapes, _vjp
-from jax_fa._spec import AttentionSpec, Options, require_bool
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract.spec import AttentionSpec, Options, require_bool
+from jax_fa._ops import varlen as _op_varlen
+from jax_fa._ops import vjp as _vjp
 
 
 @overload

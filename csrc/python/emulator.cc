@@ -1,4 +1,4 @@
-// The emulator in jax_fa._native: addresses and plain values only; jax_fa/emulator.py makes them
+// The emulator in jax_fa._native: addresses and plain values only; jax_fa/emulator/launch.py makes them
 // pleasant.
 #include "emulator/emulator.h"
 

@@ -1,4 +1,4 @@
-// The timing model in jax_fa._native: plain values, behind jax_fa/_timing.py.
+// The timing model in jax_fa._native: plain values, behind jax_fa/emulator/timing.py.
 #include "emulator/timing/timing.h"
 
 #include <nanobind/nanobind.h>

@@ -1,0 +1,1 @@
+"""Over several devices: partitioning rules, their export, and varying axes under shard_map."""

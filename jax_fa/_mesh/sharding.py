@@ -1,0 +1,275 @@
+"""How operations divide over the devices of a mesh: by sequences and by key heads.
+
+Under jit with sharded operands every device runs the operation on its own sequences and heads,
+with no collective. What is divided otherwise (rows, keys, the size of a head) is brought together
+first. A pool of pages divided by pages would have to be, since any sequence may use any page; that
+is refused, at trace where it can be seen, else when the program is partitioned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax import lax
+from jax.core import Tracer
+from jax.experimental.custom_partitioning import custom_partitioning
+from jax.sharding import NamedSharding, PartitionSpec
+
+from jax_fa._mesh import export as _exported
+
+QUERY_HEADS = "K"
+_REFUSAL = (
+    "{name} must not be sharded over its pages: any sequence may use any page, so every device "
+    "needs all of them; shard the dimension of heads, or give each device a pool of its own with "
+    "jax.shard_map; got {spec} of shape {shape}"
+)
+
+
+class Rule(NamedTuple):
+    """Names of the dimensions of an operation's arrays.
+
+    k is a dimension of key heads and K one of query heads, of which each key head has several.
+    """
+
+    operands: tuple[str, ...]  # as "b t K h"
+    results: tuple[str, ...]
+    free: tuple[str, ...]  # dimensions that may be divided
+    group: int  # query heads of a key head
+    gradients: bool = False  # result i is that of operand i; it sums over free dimensions it lacks
+    refuse: Callable[[Sequence[Any], Sequence[Any]], None] | None = None  # arrays, shardings
+
+    def without_sums(self) -> Rule:
+        """This, dividing no dimension over which a result would be a sum."""
+        shared = set.intersection(*(set(x.replace(QUERY_HEADS, "k").split()) for x in self.results))
+        return self._replace(free=tuple(x for x in self.free if x in shared))
+
+
+class Call(NamedTuple):
+    """An operation of arrays or None, and the rule by which it divides, a function of these."""
+
+    function: Callable[..., Any]
+    rule_of: Callable[..., Rule]
+
+
+_MAKERS: dict[str, Callable[..., Call]] = {}
+
+
+def divides(name: str) -> Callable[[Callable[..., Call]], Callable[..., Any]]:
+    """Decorates a function of a spec and flags that makes a Call: it makes a partitioned function.
+
+    name: of the operation, in exported programs.
+    """
+
+    def decorate(make: Callable[..., Call]) -> Callable[..., Any]:
+        _MAKERS[name] = make
+        return lambda *static: _partitioned(make(*static), _exported.Options(name, static))
+
+    return decorate
+
+
+def _partitioned(call: Call, options: _exported.Options) -> Any:
+    def partitioned(*operands):
+        mesh = jax.sharding.get_abstract_mesh()
+        given = tuple(x is not None for x in operands)
+        arrays = [x for x in operands if x is not None]
+        # Inside of shard_map the operands are a device's own. A rule has no name for no dimension.
+        if mesh.manual_axes or any(x.ndim == 0 for x in arrays):
+            return call.function(*operands)
+        function, rule = _of_arrays(call.function, given), call.rule_of(*operands)
+        if mesh.explicit_axes and not mesh.auto_axes:
+            return _explicit(function, rule, mesh, arrays)
+        if mesh.explicit_axes:
+            # JAX 0.12 annotates a sum's own function with the mesh, and XLA does not compile it.
+            rule = rule.without_sums()
+        exportable = _exported.exportable(_with_rule(function, rule), options._replace(given=given))
+        if mesh.explicit_axes:
+            results = _result_specs(rule, mesh, arrays)
+            return jax.sharding.auto_axes(exportable, out_sharding=results)(*arrays)
+        return exportable(*arrays)
+
+    return partitioned
+
+
+def _explicit(function: Any, rule: Rule, mesh: Any, arrays: Sequence[Any]) -> Any:
+    """`function` on a mesh whose axes are all Explicit: how the arrays divide is known here."""
+    operands, results, sums = _specs(rule, mesh, arrays, [jax.typeof(x).sharding for x in arrays])
+    local = jax.shard_map(_summed(function, sums), mesh=mesh, in_specs=operands, out_specs=results)
+    found = local(*map(jax.sharding.reshard, arrays, operands))
+    return tuple(map(jax.sharding.reshard, found, _result_specs(rule, mesh, arrays)))
+
+
+def _result_specs(rule: Rule, mesh: Any, arrays: Sequence[Any]) -> tuple[PartitionSpec, ...]:
+    """Of results over Explicit axes; a gradient has the sharding of its operand."""
+    shardings = [jax.typeof(x).sharding for x in arrays]
+    if rule.gradients:
+        return tuple(x.spec for x in shardings[: len(rule.results)])
+    return _specs(rule, mesh, arrays, shardings)[1]
+
+
+def in_auto_mode(call: Any, *results: tuple[int, int]) -> Any:
+    """`call`, for which the compiler finds how it divides, on mesh axes of any type.
+
+    results: for each the number of an operand, and of how many leading dimensions it has the
+      sharding.
+    """
+
+    def automatic(*operands):
+        mesh = jax.sharding.get_abstract_mesh()
+        if mesh.manual_axes or not mesh.explicit_axes:
+            return call(*operands)
+        specs = [jax.typeof(operands[i]).sharding.spec[:dims] for i, dims in results]
+        specs = tuple(PartitionSpec(*spec) for spec in specs)
+        return jax.sharding.auto_axes(call, out_sharding=specs)(*operands)
+
+    return automatic
+
+
+def _of_arrays(function: Any, given: Sequence[bool]) -> Any:
+    """`function` of those operands alone that are given; the others are None."""
+
+    def restored(*arrays):
+        rest = iter(arrays)
+        return function(*(next(rest) if x else None for x in given))
+
+    return restored
+
+
+def _with_rule(call: Any, rule: Rule) -> Any:
+    grouped = rule.group > 1
+    heads = "(k g)" if grouped else "k"
+    sides = (", ".join(side).replace(QUERY_HEADS, heads) for side in (rule.operands, rule.results))
+    names = " ".join(rule.operands + rule.results).split()
+    whole = [name for name in names if name not in (*rule.free, QUERY_HEADS)]
+    sizes: dict[str, Any] = {"g": rule.group} if grouped else {}
+    # custom_partitioning takes no function with constants of its own; within jit they are jit's.
+    call = jax.jit(call)
+    function = custom_partitioning(call)
+    function.def_partition(
+        _partition(call, rule),
+        sharding_rule=" -> ".join(sides),
+        need_replication_factors=tuple(dict.fromkeys(whole)),
+        **sizes,
+    )
+    return function
+
+
+def _partition(call: Any, rule: Rule) -> Any:
+    """What custom_partitioning calls when it partitions `call`, and an exported program."""
+
+    def partition(mesh, arguments, results):
+        del results
+        shardings = [x.sharding for x in arguments]
+        if rule.refuse is not None:
+            rule.refuse(arguments, shardings)
+        # Dimensions that must be whole may come in divided, and operands may disagree.
+        *specs, sums = _specs(rule, mesh, arguments, shardings)
+        operands, results = (tuple(NamedSharding(mesh, x) for x in side) for side in specs)
+        return mesh, _summed(_without_mesh(call), sums), results, operands
+
+    return partition
+
+
+def partition_exported(options: _exported.Options, mesh: Any, arguments: Any, results: Any) -> Any:
+    """Likewise, of the operation that `options` name."""
+    call = _MAKERS[options.name](*options.static)
+    operands = _of_arrays(lambda *x: x, options.given)(*arguments)
+    function = _of_arrays(call.function, options.given)
+    return _partition(jax.jit(function), call.rule_of(*operands))(mesh, arguments, results)
+
+
+def _summed(call: Any, sums: Sequence[tuple[str, ...]]) -> Any:
+    """`call`, each of its results summed over these mesh axes."""
+
+    def local(*arrays):
+        found = call(*arrays)
+        return tuple(lax.psum(x, axes) if axes else x for x, axes in zip(found, sums, strict=True))
+
+    return local
+
+
+def _without_mesh(call: Any) -> Any:
+    """`call` traced as on one device: a device's own arrays have no axes to be annotated with."""
+
+    def local(*arrays):
+        with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((), ())):
+            return call(*arrays)
+
+    return local
+
+
+def _specs(
+    rule: Rule, mesh: Any, arrays: Sequence[Any], shardings: Sequence[Any]
+) -> tuple[tuple[PartitionSpec, ...], tuple[PartitionSpec, ...], tuple[tuple[str, ...], ...]]:
+    """What the rule makes of the operands' shardings.
+
+    Returns:
+      specs of the operands, of the results, and for each result the axes over which to sum it.
+    """
+    candidates: dict[str, list[tuple[str, ...]]] = {name: [] for name in rule.free}
+    sizes: dict[str, int] = {}
+    for array, sharding, dims in zip(arrays, shardings, rule.operands, strict=True):
+        axes = _axis_names(array, sharding)
+        for name, size, found in zip(dims.split(), array.shape, axes, strict=True):
+            candidates.get("k" if name == QUERY_HEADS else name, []).append(found)
+            sizes[name] = size
+    chosen: dict[str, tuple[str, ...]] = {}
+    for name in rule.free:
+        used = [axis for axes in chosen.values() for axis in axes]
+        chosen[name] = _widest(mesh, candidates[name], sizes[name], used)
+    chosen[QUERY_HEADS] = chosen.get("k", ())
+
+    def spec(dims: str) -> PartitionSpec:
+        return PartitionSpec(*(chosen.get(name) or None for name in dims.split()))
+
+    def missing(dims: str) -> tuple[str, ...]:
+        present = {"k" if name == QUERY_HEADS else name for name in dims.split()}
+        return tuple(x for name in rule.free if name not in present for x in chosen[name])
+
+    sums = map(missing, rule.results)
+    return tuple(map(spec, rule.operands)), tuple(map(spec, rule.results)), tuple(sums)
+
+
+def _widest(
+    mesh: Any, candidates: Iterable[tuple[str, ...]], size: int, used: Sequence[str]
+) -> tuple[str, ...]:
+    """The candidate over most devices, shortened until it divides `size`."""
+    free = [tuple(n for n in names if n not in used) for names in candidates]
+    names = max(free, key=lambda names: _devices(mesh, names))
+    while names and size % _devices(mesh, names):
+        names = names[:-1]
+    return names
+
+
+def _devices(mesh: Any, names: Iterable[str]) -> int:
+    return math.prod(mesh.shape[name] for name in names)
+
+
+def _axis_names(array: Any, sharding: Any) -> list[tuple[str, ...]]:
+    """Mesh axes of each dimension, as far as they are named."""
+    spec = tuple(sharding.spec) if isinstance(sharding, NamedSharding) else ()
+    entries = [*spec, *[None] * (len(array.shape) - len(spec))]
+    return [() if x is None else x if isinstance(x, tuple) else (x,) for x in entries]
+
+
+# --- Pages ----------------------------------------------------------------------------------------
+
+
+def refuse_divided_pages(name: str, pages: Any, heads_first: bool) -> None:
+    """Raises ValueError where it can be seen that a pool is divided by pages or rows of a page.
+
+    It can be for concrete arrays, and for traced ones over mesh axes of type Explicit.
+    """
+    concrete = isinstance(pages, jax.Array) and not isinstance(pages, Tracer)
+    sharding = pages.sharding if concrete else jax.typeof(pages).sharding
+    refuse_divided(name, pages, sharding, heads_first)
+
+
+def refuse_divided(name: str, pages: Any, sharding: Any, heads_first: bool) -> None:
+    """Likewise, of a given sharding."""
+    axes = _axis_names(pages, sharding)
+    divided = axes[0] + axes[2 if heads_first else 1]
+    if divided and _devices(sharding.mesh, divided) > 1:
+        raise ValueError(_REFUSAL.format(name=name, spec=sharding.spec, shape=tuple(pages.shape)))

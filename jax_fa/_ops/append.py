@@ -1,0 +1,204 @@
+"""Writing new keys and values into a paged cache."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+from jax.typing import ArrayLike
+
+from jax_fa._contract import shapes as _shapes
+from jax_fa._contract import spec as _spec
+from jax_fa._mesh import sharding as _sharding
+from jax_fa._mesh.vary import vary_together
+from jax_fa._ops import primitive as _primitive
+from jax_fa._ops import registry as _registry
+
+
+def append_to_pages(
+    k_pages: ArrayLike,
+    v_pages: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    block_tables: ArrayLike,
+    key_lengths: ArrayLike,
+    *,
+    new_lengths: ArrayLike | None = None,
+    layout: str = "NHD",
+) -> tuple[jax.Array, jax.Array]:
+    """Writes new tokens into a paged cache; donate the pages to update them in place.
+
+    Token t < new_lengths[b] of sequence b goes to position key_lengths[b] + t: page
+    ``block_tables[b, position // page]``, row ``position % page``. Positions outside the table,
+    and pages outside the pool, are dropped.
+
+    Args:
+      k_pages: [P, page, K, H], or [P, K, page, H] with ``layout="HND"``.
+      v_pages: [P, page, K, Hv], likewise.
+      key: [B, T, K, H], cast to the dtype of the pages.
+      value: [B, T, K, Hv], likewise.
+      block_tables: int32 [B, M], logical page -> physical page.
+      key_lengths: int32 [B], tokens in the cache before the append.
+      new_lengths: int32 [B], how many of the T tokens count; all by default.
+      layout: "NHD" or "HND".
+
+    Returns:
+      (k_pages, v_pages) with the new tokens. In place where the pages are donated or carried by a
+      loop; bfloat16 pages on CPUs are copied where jit divides them over devices, and in programs
+      for export.
+
+    Raises:
+      ValueError: a shape or the layout is wrong.
+      TypeError: an integer operand is not int32.
+    """
+    heads_first = _spec.heads_first(layout)
+    k_pages = _shapes.as_array("k_pages", k_pages)
+    v_pages = _shapes.as_array("v_pages", v_pages)
+    key, value = _shapes.as_array("key", key), _shapes.as_array("value", value)
+    block_tables = _shapes.as_integers("block_tables", block_tables)
+    key_lengths = _shapes.as_integers("key_lengths", key_lengths)
+    new_lengths = _shapes.optional_integers("new_lengths", new_lengths)
+    _shapes.append_to_pages(
+        k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths, heads_first
+    )
+    return _append(
+        heads_first, k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _append(heads_first: bool, *operands: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    write = functools.partial(_write, heads_first)
+    return _sharding.in_auto_mode(write, (0, 4), (1, 4))(*operands)
+
+
+def _write(
+    heads_first: bool,
+    k_pages: jax.Array,
+    v_pages: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    block_tables: jax.Array,
+    key_lengths: jax.Array,
+    new_lengths: jax.Array | None,
+) -> tuple[jax.Array, jax.Array]:
+    num_pages, page_size = k_pages.shape[0], k_pages.shape[2 if heads_first else 1]
+    batch, tokens = key.shape[:2]
+    keep = jnp.ones((batch, tokens), bool)
+    if new_lengths is not None:
+        keep = jnp.arange(tokens) < new_lengths[:, None]
+
+    max_pages = block_tables.shape[1]
+    position = key_lengths[:, None] + jnp.arange(tokens, dtype=jnp.int32)
+    logical = position // page_size
+    keep &= (position >= 0) & (logical < max_pages)
+    if max_pages:
+        physical = jnp.take_along_axis(
+            block_tables, jnp.clip(logical, 0, max_pages - 1), axis=1, mode="clip"
+        )
+    else:
+        physical = jnp.zeros_like(logical)
+    keep &= (physical >= 0) & (physical < num_pages)
+    # A negative index would wrap around; one past the end is dropped.
+    page = jnp.where(keep, physical, num_pages)
+    row = position % page_size
+
+    def write(pages: jax.Array, new: jax.Array) -> jax.Array:
+        new = new.astype(pages.dtype)
+        scatter = _scatter_bfloat16 if pages.dtype == jnp.bfloat16 else _scatter
+        return scatter(heads_first, pages, page, row, new)
+
+    return write(k_pages, key), write(v_pages, value)
+
+
+def _scatter(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> jax.Array:
+    """`pages` with new [B, T, K, H] in (page, row) [B, T] each; pages out of range are dropped."""
+    target = pages.at[page, :, row] if heads_first else pages.at[page, row]
+    return target.set(new, mode="drop")
+
+
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+# XLA on CPUs makes a float32 copy of a bfloat16 pool to write into it.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _scatter_bfloat16(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> jax.Array:
+    """_scatter, by a handler of our own on CPUs."""
+
+    def call(*operands):
+        # Within shard_map a device's own pool is whole.
+        local = jax.sharding.get_abstract_mesh().are_all_axes_manual
+        operands = vary_together(*operands)
+        return tuple(_append_p.bind(*operands, heads_first=heads_first, local=local))
+
+    (written,) = _primitive.batched(call, _join_pools)(pages, page, row, new)
+    return written
+
+
+@_scatter_bfloat16.defjvp
+def _scatter_bfloat16_jvp(heads_first: bool, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    pages, page, row, new = primals
+    d_pages, _, _, d_new = tangents
+    scatter = functools.partial(_scatter, heads_first)
+    _, tangent = jax.jvp(lambda x, y: scatter(x, page, row, y), (pages, new), (d_pages, d_new))
+    return _scatter_bfloat16(heads_first, *primals), tangent
+
+
+def _join_pools(axis_size: int, flags: Sequence[bool], operands: Sequence[Any]) -> tuple[Any, Any]:
+    """Under vmap: the pools are one, of all their pages."""
+    pages, page, row, new = _primitive.spread(axis_size, flags, operands)
+    num_pages = pages.shape[1]
+    first = jnp.arange(axis_size, dtype=page.dtype)[:, None, None] * num_pages
+    page = jnp.where(page < num_pages, first + page, axis_size * num_pages)
+    joined = [_primitive.join_leading(x) for x in (pages, page, row, new)]
+    return joined, lambda results: tuple(x.reshape(pages.shape) for x in results)
+
+
+_append_p = Primitive(_registry.APPEND)
+_append_p.multiple_results = True
+
+
+@_append_p.def_abstract_eval
+def _types(pages: Any, *_: Any, **__: Any) -> list[Any]:
+    return [pages]
+
+
+@_append_p.def_impl
+def _evaluate(*operands: jax.Array, heads_first: bool, local: bool) -> list[jax.Array]:
+    del local
+    return [_scatter(heads_first, *operands)]
+
+
+def _scatter_bits(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> list[jax.Array]:
+    """One copy of the pool in its own size; programs for export name no handler of ours."""
+    pages, new = (lax.bitcast_convert_type(x, jnp.uint16) for x in (pages, new))
+    written = _scatter(heads_first, pages, page, row, new)
+    return [lax.bitcast_convert_type(written, jnp.bfloat16)]
+
+
+def _lower(ctx: Any, *values: Any, heads_first: bool, local: bool) -> Any:
+    def scatter(*operands):
+        return [_scatter(heads_first, *operands)]
+
+    return mlir.lower_fun(scatter, multiple_results=True)(ctx, *values)
+
+
+def _lower_on_cpu(ctx: Any, *values: Any, heads_first: bool, local: bool) -> Any:
+    module = ctx.module_context
+    whole = local or getattr(module.axis_context, "num_devices", None) == 1
+    if module.lowering_parameters.for_export or not whole:
+        scatter = functools.partial(_scatter_bits, heads_first)
+        return mlir.lower_fun(scatter, multiple_results=True)(ctx, *values)
+    in_place: Any = jax.ffi.ffi_lowering(_registry.APPEND, operand_output_aliases={0: 0})
+    return in_place(ctx, *values, hnd=heads_first)
+
+
+mlir.register_lowering(_append_p, _lower)
+mlir.register_lowering(_append_p, _lower_on_cpu, platform="cpu")

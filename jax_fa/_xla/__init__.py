@@ -1,0 +1,1 @@
+"""implementation="xla": blockwise attention in jnp, with O(S) memory, forward and backward."""

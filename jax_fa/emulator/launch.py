@@ -1,0 +1,335 @@
+"""Launches of code objects, and of the emulated custom calls of a process."""
+
+import contextlib
+import dataclasses
+import numbers
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_args, overload
+
+import numpy as np
+
+from jax_fa import _native
+from jax_fa.emulator.arguments import Kernel, address_of, check_segment, pack
+
+EmulatorError = _native.EmulatorError
+
+Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
+Checks = bool | Literal["collect"]
+
+# Tens of seconds of emulation; a wave that walks over a million keys takes a fifth of it.
+_MAX_INSTRUCTIONS_PER_WAVE = 100_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """What one emulated launch did.
+
+    Attributes:
+      target, kernel: "gfx950" or "gfx1201", and the kernel's name.
+      grid, block: workgroups, and lanes of a workgroup, along x, y and z.
+      counts: ``{"class": {...}, "mnemonic": {...}}``; each executed wave instruction counts once in
+        each of the two.
+      bytes: ``{"global": {"read", "written"}, "lds": {...}, "operands": {name: {...}}}``, as
+        requested by the lanes.
+      bank_conflicts: passes over the LDS banks beyond the least that the accesses need.
+      findings: what the checks found, under ``checks="collect"``.
+      wave_instructions: executed wave instructions.
+      seconds: time the emulation took, of launches seen by ``record``.
+      cycles: modelled clocks of the launch on the whole chip; None without ``timing`` and when only
+        some workgroups ran.
+      matrix_busy: modelled share of that time in which the chip's matrix cores execute.
+      useful_busy: modelled share in which they would for ``useful_flops`` alone; None without.
+      trace: what the workgroups executed that were asked for with ``workgroups``, for the timing
+        model; None without ``timing``.
+    """
+
+    target: str
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    counts: dict[str, dict[str, int]]
+    bytes: dict[str, dict[str, Any]]
+    bank_conflicts: int
+    findings: list[str]
+    wave_instructions: int
+    seconds: float | None = None
+    cycles: float | None = None
+    matrix_busy: float | None = None
+    useful_busy: float | None = None
+    trace: Any = dataclasses.field(default=None, repr=False)
+
+
+def _to_launch(
+    fields: Mapping[str, Any], useful_flops: float | None = None, **others: Any
+) -> Launch:
+    """The native result as a Launch."""
+    known = {**fields, **others}
+    time = known.pop("time")
+    if time is not None:
+        simd_clk = time["simds"] * time["clk"]
+        known["cycles"] = time["clk"]
+        known["matrix_busy"] = time["matrix_clk"] / simd_clk
+        if useful_flops is not None:
+            known["useful_busy"] = useful_flops / time["flops_per_clk"] / simd_clk
+    return Launch(**known)
+
+
+class CodeObject:
+    """A loaded ELF code object (version 4 to 6) of gfx950 or gfx1201.
+
+    Args:
+      source: a path, or the ELF's bytes.
+
+    Raises:
+      EmulatorError: it is damaged, or of another processor.
+    """
+
+    def __init__(self, source: str | os.PathLike[str] | bytes):
+        elf = bytes(source) if isinstance(source, bytes | bytearray) else Path(source).read_bytes()
+        self._code = _native.EmulatorCode.parse(elf)
+        self._kernels = {
+            name: Kernel(**{**fields, "arguments": tuple(fields["arguments"])})
+            for name, fields in self._code.kernels.items()
+        }
+
+    @property
+    def target(self) -> str:
+        """The processor: "gfx950" or "gfx1201"."""
+        return self._code.target
+
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """Its kernels by name."""
+        return MappingProxyType(self._kernels)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] | None = None,
+        *,
+        kernarg: bytes | None = None,
+        buffers: Sequence[np.ndarray] = (),
+        lds_bytes: int = 0,
+        schedule: Schedule = "round_robin",
+        seed: int = 0,
+        checks: Checks = True,
+        timing: bool = False,
+        useful_flops: float | None = None,
+        threads: int | None = None,
+        max_instructions_per_wave: int = _MAX_INSTRUCTIONS_PER_WAVE,
+        workgroups: Sequence[int] | None = None,
+    ) -> Launch:
+        """Runs a kernel to its end. The result does not depend on ``threads``.
+
+        Args:
+          kernel: name of the kernel.
+          grid: workgroups, one number or up to three.
+          block: lanes of a workgroup, likewise.
+          args: one value per kernel argument. A numpy array is passed by address, may be accessed
+            within its bounds only, and is written in place; None is a null pointer; numbers are
+            packed to the argument's size; bytes are a structure passed by value.
+          kernarg: instead of ``args``, the raw argument segment.
+          buffers: further arrays that the kernel may access, by addresses in ``kernarg`` or in a
+            structure.
+          lds_bytes: dynamic LDS beside the kernel's own.
+          schedule: which wave of a workgroup runs when: turns ("round_robin", and "reverse" from
+            the last wave on), each wave up to its next barrier ("run_to_barrier"), or turns of
+            random waves and lengths ("random").
+          seed: where "random" starts from.
+          checks: True raises at the first finding, "collect" lists them in the result, False looks
+            for none.
+          timing: model the time that the launch would take on the chip.
+          useful_flops: floating-point operations that the case needs, for ``useful_busy``.
+          threads: host threads; None is one per core.
+          max_instructions_per_wave: stops endless loops. An interrupt (Ctrl-C) stops any launch.
+          workgroups: run only these, by their linear index in the grid (x fastest): the results of
+            the others are missing. For timing a large grid by samples.
+
+        Raises:
+          EmulatorError: a finding, an access outside the arrays, an unknown instruction, a wrong
+            launch; says kernel, wave, lane, program counter and instruction.
+          TypeError, ValueError: an argument that cannot be passed.
+        """
+        if useful_flops is not None:
+            if not isinstance(useful_flops, numbers.Real):
+                raise TypeError(f"useful_flops must be a number or None; got {useful_flops!r}")
+            if not timing:
+                raise ValueError("useful_flops is for the timing model: pass timing=True too")
+        described = self._kernels.get(kernel)
+        if described is None:
+            raise EmulatorError(
+                f"no kernel {kernel!r} in this code object; it has {', '.join(self._kernels)}"
+            )
+        if isinstance(buffers, np.ndarray):
+            raise TypeError("buffers must be a sequence of numpy arrays; got one array")
+        named = [(f"buffers[{i}]", array) for i, array in enumerate(buffers)]
+        if args is not None and kernarg is None:
+            segment, arrays = pack(kernel, described, args)
+            named = arrays + named
+        elif args is None and isinstance(kernarg, bytes | bytearray | memoryview):
+            segment = bytes(kernarg)
+            check_segment(kernel, described, segment)
+        elif args is None and kernarg is not None:
+            raise TypeError(f"kernarg must be bytes; got {type(kernarg).__name__}")
+        else:
+            raise TypeError("launch takes either args= or kernarg=")
+        shape = _triple(grid, "grid"), _triple(block, "block")
+        result = self._code.launch(
+            kernel,
+            *shape,
+            kernarg=segment,
+            buffers=[(name, *address_of(name, array)) for name, array in named],
+            lds_bytes=_unsigned(lds_bytes, 32, "lds_bytes"),
+            schedule=_schedule(schedule),
+            seed=_unsigned(seed, 64, "seed"),
+            **_checks(checks),
+            threads=_thread_count(threads),
+            max_instructions_per_wave=_unsigned(
+                max_instructions_per_wave, 64, "max_instructions_per_wave"
+            ),
+            timing=_timing(timing),
+            workgroups=_workgroup_list(workgroups),
+        )
+        launched = {"target": self.target, "kernel": kernel, "grid": shape[0], "block": shape[1]}
+        return _to_launch(result, useful_flops, **launched)
+
+
+@contextlib.contextmanager
+def configure(
+    *,
+    schedule: Schedule | None = None,
+    seed: int | None = None,
+    checks: Checks | None = None,
+    threads: int | None = None,
+    timing: bool | None = None,
+    workgroups: Sequence[int] | None = None,
+) -> Iterator[None]:
+    """Sets how emulated custom calls run while it lasts; what is None stays as it is.
+
+    The settings belong to the process, not to the thread, and a call takes those in force when it
+    executes: under asynchronous dispatch, wait for results (``jax.block_until_ready``) within the
+    context. The start is ``schedule="round_robin"``, one thread per core and ``checks=False``
+    (unlike ``CodeObject.launch``: model code wants the speed; tests switch checks on here).
+
+    A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
+    error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
+    ``timing=True`` models the time of the launches that ``record`` yields. With ``workgroups`` only
+    these run of every launch that has them, and the results are not to be used.
+    """
+    before = _native.emulator_settings()
+    wanted = dict(before)
+    if schedule is not None:
+        wanted["schedule"] = _schedule(schedule)
+    if seed is not None:
+        wanted["seed"] = _unsigned(seed, 64, "seed")
+    if checks is not None:
+        wanted.update(_checks(checks))
+    if threads is not None:
+        wanted["threads"] = _thread_count(threads)
+    if timing is not None:
+        wanted["timing"] = _timing(timing)
+    if workgroups is not None:
+        wanted["workgroups"] = _workgroup_list(workgroups)
+    _native.set_emulator_settings(**wanted)
+    try:
+        yield
+    finally:
+        _native.set_emulator_settings(**before)
+
+
+class _Launches(Sequence[Launch]):
+    """The launches seen so far, in the order in which they ended."""
+
+    def __init__(self, recorder: Any):
+        self._recorder = recorder
+
+    def _all(self) -> list[Launch]:
+        return [_to_launch(fields) for fields in self._recorder.launches]
+
+    def __len__(self) -> int:
+        return len(self._recorder.launches)
+
+    @overload
+    def __getitem__(self, index: int) -> Launch: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Launch]: ...
+    def __getitem__(self, index: int | slice) -> Launch | list[Launch]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[Launch]:
+        return iter(self._all())
+
+
+@contextlib.contextmanager
+def record() -> Iterator[Sequence[Launch]]:
+    """Yields the sequence of launches that emulated custom calls of this process make meanwhile.
+
+    It grows as calls end, and keeps what it has after the context. Under asynchronous dispatch,
+    wait for results within the context.
+    """
+    recorder = _native.EmulatorRecorder()
+    try:
+        yield _Launches(recorder)
+    finally:
+        recorder.stop()
+
+
+def _triple(extent: int | Sequence[int], name: str) -> tuple[int, int, int]:
+    parts = list(extent) if isinstance(extent, Sequence) else [extent]
+    whole = all(isinstance(part, int | np.integer) and 1 <= part < 1 << 32 for part in parts)
+    if not 1 <= len(parts) <= 3 or not whole:
+        raise ValueError(f"{name} must be one to three positive integers; got {extent!r}")
+    x, y, z = (int(part) for part in parts + [1] * (3 - len(parts)))
+    return x, y, z
+
+
+def _unsigned(value: int, bits: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
+        raise ValueError(f"{name} must be an integer from 0 to 2**{bits} - 1; got {value!r}")
+    return int(value)
+
+
+def _checks(checks: Checks) -> dict[str, bool]:
+    if not isinstance(checks, bool) and checks != "collect":
+        raise ValueError(f"checks must be True, False or 'collect'; got {checks!r}")
+    return {"checks": bool(checks), "collect": checks == "collect"}
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is None:
+        return 0
+    if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 1:
+        raise ValueError(
+            f"threads must be an integer from 1 on, or None for one per core; got {threads!r}"
+        )
+    return int(threads)
+
+
+def _schedule(schedule: Schedule) -> Schedule:
+    if schedule not in get_args(Schedule):
+        names = ", ".join(map(repr, get_args(Schedule)))
+        raise ValueError(f"schedule must be one of {names}; got {schedule!r}")
+    return schedule
+
+
+def _timing(timing: bool) -> bool:
+    if not isinstance(timing, bool):
+        raise TypeError(f"timing must be a bool; got {timing!r}")
+    return timing
+
+
+def _workgroup_list(workgroups: Sequence[int] | None) -> list[int]:
+    if workgroups is None:
+        return []
+    listed = list(workgroups) if isinstance(workgroups, Sequence | np.ndarray) else []
+    whole = all(isinstance(index, int | np.integer) and index >= 0 for index in listed)
+    if not listed or not whole or len(set(listed)) != len(listed):
+        raise ValueError(
+            f"workgroups must be different indices of the grid, or None for all; got {workgroups!r}"
+        )
+    return [int(index) for index in listed]

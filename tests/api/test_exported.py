@@ -1,0 +1,179 @@
+"""Exported programs of several devices: they divide as the program that was exported does."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import KERNEL_TARGETS, Case
+from jax import export
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+from meshes import assert_same, collectives, mesh_of, place, scalar_of
+from packs import Cache, Pack
+
+from jax_fa import flash_attention, flash_attention_varlen, paged_attention
+from jax_fa._mesh import export as _exported
+
+CASE = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
+PACK = Pack("", ((3, 5), (7, 9)), n=8, k=2, h=16, spare=(0, 0))
+CACHE = Cache("", ((3, 20), (3, 9), (3, 33), (3, 1)), n=8, k=2, h=16, page_size=4, spare_pages=4)
+ROWS, PAGES = P("b", None, "h"), P(None, None, "h")
+ALLOWED = [
+    export.DisabledSafetyCheck.custom_call(name)
+    for name in ("jax_fa_divided", "jax_fa_flash", "jax_fa_varlen", "jax_fa_paged")
+]
+
+
+def dense(q, k, v, lengths):
+    return flash_attention(q, k, v, key_lengths=lengths, causal=True, return_lse=True)
+
+
+def varlen(q, k, v, cu_q, cu_k):
+    return flash_attention_varlen(
+        q, k, v, cu_seqlens_q=cu_q, cu_seqlens_k=cu_k, causal=True, return_lse=True
+    )
+
+
+paged: Any = functools.partial(paged_attention, return_lse=True)
+
+PROBLEMS = {
+    "dense": (
+        dense,
+        lambda: (*CASE.operands("float32"), jnp.array([12, 3, 7, 0], jnp.int32)),
+        (ROWS, ROWS, ROWS, P("b")),
+    ),
+    "varlen": (
+        varlen,
+        lambda: (*PACK.operands("float32"), *PACK.offsets().values()),
+        (P(None, "h"), P(None, "h"), P(None, "h"), P(), P()),
+    ),
+    "paged": (
+        paged,
+        lambda: [jnp.nan_to_num(x) for x in CACHE.operands("float32")],
+        (ROWS, PAGES, PAGES, P("b"), P("b")),
+    ),
+}
+
+
+def exported(f, arrays, specs, mesh, platforms=("cpu",)):
+    """A serialised program."""
+    f = jax.jit(f, in_shardings=tuple(NamedSharding(mesh, s) for s in specs))
+    return export.export(f, platforms=platforms, disabled_checks=ALLOWED)(*arrays).serialize()
+
+
+@pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "rocm")], ids="-".join)
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_loaded_program_divides(name, gradients, kind, platforms):
+    attend, make, specs = PROBLEMS[name]
+    f = jax.grad(scalar_of(attend), argnums=(0, 1, 2)) if gradients else attend
+    arrays, mesh = make(), mesh_of(kind)
+    with jax.set_mesh(mesh):
+        placed = place(arrays, mesh, specs)
+        loaded = jax.jit(export.deserialize(exported(f, placed, specs, mesh, platforms)).call)
+        found = loaded(*placed)
+        traffic = {"all-reduce"} if name == "paged" and gradients else set()
+        assert set(collectives(loaded, *placed)) == traffic
+    assert_same(found, jax.jit(f)(*arrays))
+
+
+def test_in_a_fresh_process(tmp_path):
+    attend, make, specs = PROBLEMS["paged"]
+    arrays = make()
+    (tmp_path / "program").write_bytes(exported(attend, arrays, specs, mesh_of(AxisType.Auto)))
+    np.savez(tmp_path / "operands", *arrays)
+    code = f"""
+        import jax, numpy as np
+        jax.config.update("jax_num_cpu_devices", 4)
+        import jax_fa
+        from jax import export
+        from jax.sharding import Mesh
+        loaded = export.deserialize(bytearray(open({str(tmp_path / "program")!r}, "rb").read()))
+        arrays = np.load({str(tmp_path / "operands.npz")!r}).values()
+        mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+        with jax.set_mesh(mesh):
+            out, lse = jax.jit(loaded.call)(*arrays)
+        np.savez({str(tmp_path / "results")!r}, out, lse)
+    """
+    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)
+    assert_same(np.load(tmp_path / "results.npz").values(), attend(*arrays))
+
+
+def test_called_with_other_shardings():
+    attend, make, specs = PROBLEMS["dense"]
+    arrays = make()
+    loaded = export.deserialize(exported(attend, arrays, specs, mesh_of(AxisType.Auto)))
+    mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    placed = place(arrays, mesh, (P("y", None, "x"), P("y"), P(), P(("y", "x"))))
+    assert_same(jax.jit(loaded.call)(*placed), attend(*arrays))
+
+
+def test_six_devices_in_either_order():
+    """The mesh that divides is found from the arrays' own shardings."""
+    for sizes in ((2, 3), (3, 2)):
+        mesh = jax.sharding.AbstractMesh(sizes, ("b", "h"))
+        tiled = NamedSharding(mesh, P("b", None, "h"))._to_xla_hlo_sharding(4)
+        found = _exported._finest_mesh(6, [tiled])
+        named = _exported._named(found, tiled)
+        assert named is not None
+        assert named.shard_shape((6, 5, 6, 7)) == (6 // sizes[0], 5, 6 // sizes[1], 7)
+
+
+def test_symbolic_sizes():
+    """Right, if not divided by the rule."""
+    attend, make, specs = PROBLEMS["dense"]
+    arrays = make()
+    (b,) = export.symbolic_shape("b")
+    types = [jax.ShapeDtypeStruct((2 * b, *x.shape[1:]), x.dtype) for x in arrays]
+    loaded = export.deserialize(exported(attend, types, specs, mesh_of(AxisType.Auto)))
+    placed = place(arrays, mesh_of(AxisType.Auto), specs)
+    assert_same(jax.jit(loaded.call)(*placed), attend(*arrays))
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_kernels_divide(target):
+    f = functools.partial(flash_attention, causal=True, implementation=target)
+    arrays, mesh = CASE.operands("bfloat16"), mesh_of(AxisType.Auto)
+    loaded = jax.jit(export.deserialize(exported(f, arrays, (ROWS,) * 3, mesh)).call)
+    placed = place(arrays, mesh, (ROWS,) * 3)
+    np.testing.assert_array_equal(
+        np.asarray(loaded(*placed), np.float32), np.asarray(f(*arrays), np.float32)
+    )
+    assert collectives(loaded, *placed) == []
+
+
+def test_a_pool_divided_by_pages_is_refused():
+    attend, make, _ = PROBLEMS["paged"]
+    specs = P(), P("b"), P(), P(), P()
+    program = exported(jax.jit(attend), make(), specs, mesh_of(AxisType.Auto))
+    placed = place(make(), mesh_of(AxisType.Auto), specs)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="k_pages must not be sharded over its"):
+        jax.jit(export.deserialize(program).call)(*placed)
+
+
+def test_the_check_names_the_call():
+    attend, make, specs = PROBLEMS["dense"]
+    shardings = tuple(NamedSharding(mesh_of(AxisType.Auto), s) for s in specs)
+    with pytest.raises(ValueError, match=re.escape(_exported.TARGET)):
+        export.export(jax.jit(attend, in_shardings=shardings))(*make())
+
+
+def test_without_the_internals_it_rests_on(monkeypatch):
+    """Only exporting over several devices is lost, and says so."""
+    monkeypatch.setattr(_exported, "_partitioners", [])
+    monkeypatch.delattr("jax._src.custom_partitioning._custom_partitioning_partition")
+    _exported.register(lambda *_: None)
+    attend, make, specs = PROBLEMS["dense"]
+    jax.jit(attend)(*make())
+    with pytest.raises(NotImplementedError, match=r"over several devices .*use jax\.shard_map"):
+        exported(lambda *x: attend(*x), make(), specs, mesh_of(AxisType.Auto))
