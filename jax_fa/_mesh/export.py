@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
+from jax import lax
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, mlir
 from jax.sharding import AbstractMesh, NamedSharding
@@ -73,7 +74,6 @@ ad.primitive_jvps[_divided_p] = _refuse_derivatives
 
 
 def _lower(
-    platform: str | None,
     ctx: Any,
     *values: Any,
     jaxprs: tuple[ClosedJaxpr],
@@ -83,6 +83,8 @@ def _lower(
 ) -> Any:
     module = ctx.module_context
     devices = module.axis_context.num_devices
+    # One rule for all platforms: JAX finds an operation's inner functions again by their jaxprs
+    # alone, so that rules for single platforms would get each other's code.
     if not module.lowering_parameters.for_export or devices == 1:
         return mlir.lower_fun(jaxpr_as_fun(jaxprs[0]), multiple_results=True)(ctx, *values)
     sizes = [size for x in (*ctx.avals_in, *ctx.avals_out) for size in x.shape]
@@ -94,13 +96,38 @@ def _lower(
             f"exporting attention over several devices needs internals that JAX {jax.__version__}"
             " lacks; export a program for one device, or use jax.shard_map"
         )
+    types = tuple(jaxprs[0].out_avals)
+
+    def custom_call(platform: str) -> Callable[..., Any]:
+        config = _encode(options, platform, devices)
+        return functools.partial(_custom_call_p.bind, types=types, rule=rule, config=config)
+
+    def by_platform(*arrays: Any) -> Any:
+        return lax.platform_dependent(*arrays, **{p: custom_call(p) for p in module.platforms})
+
+    return mlir.lower_fun(by_platform, multiple_results=True)(ctx, *values)
+
+
+mlir.register_lowering(_divided_p, _lower)
+
+
+# The custom call itself, for one platform: it has no lowering rule of JAX's own that would take a
+# rule of partitioning.
+_custom_call_p = Primitive(f"{TARGET}_call")
+_custom_call_p.multiple_results = True
+
+
+@_custom_call_p.def_abstract_eval
+def _custom_call_types(*_: Any, types: tuple[Any, ...], **__: Any) -> list[Any]:
+    return list(types)
+
+
+def _lower_custom_call(ctx: Any, *values: Any, types: Any, rule: Any, config: str) -> Any:
+    del types
     from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir
 
     lower: Any = jax.ffi.ffi_lowering(
-        TARGET,
-        backend_config=_encode(options, platform or module.platforms[0], devices),
-        api_version=2,
-        skip_ffi_layout_processing=True,
+        TARGET, backend_config=config, api_version=2, skip_ffi_layout_processing=True
     )
     results = lower(ctx, *values)
     value_types = [x.type for x in values], [x.type for x in results]
@@ -108,9 +135,7 @@ def _lower(
     return results
 
 
-# A program for several platforms has a call for each of ours, and one for the others.
-for _platform in ("cpu", "rocm", None):
-    mlir.register_lowering(_divided_p, functools.partial(_lower, _platform), platform=_platform)
+mlir.register_lowering(_custom_call_p, _lower_custom_call)
 
 
 def _encode(options: Options, platform: str, devices: int) -> str:

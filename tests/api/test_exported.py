@@ -87,6 +87,52 @@ def test_a_loaded_program_divides(name, gradients, kind, platforms):
     assert_same(found, jax.jit(f)(*arrays))
 
 
+PLATFORMS = [("cpu", "rocm"), ("rocm", "cpu"), ("rocm", "cuda"), ("rocm",)]
+
+
+def bfloat16(arrays):
+    return [x.astype(jnp.bfloat16) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in arrays]
+
+
+@pytest.mark.parametrize(
+    ("name", "gradients", "platforms"),
+    [("dense", x, p) for x in (False, True) for p in PLATFORMS]
+    + [(name, False, ("rocm", "cpu")) for name in ("varlen", "paged")]
+    + [
+        pytest.param(name, x, p, marks=pytest.mark.slow)
+        for name in ("varlen", "paged")
+        for x in (False, True)
+        for p in PLATFORMS
+    ],
+    ids=lambda x: "-".join(x) if isinstance(x, tuple) else str(x),
+)
+def test_each_platform_has_its_own_code(name, gradients, platforms):
+    """Kernels for ROCm, jnp code for the others, in whichever order they are named."""
+    attend, make, _ = PROBLEMS[name]
+    f = jax.jit(jax.grad(scalar_of(attend), argnums=0) if gradients else attend)
+    arrays = bfloat16(make())
+    program = export.export(f, platforms=platforms, disabled_checks=ALLOWED)(*arrays)
+    texts = [program.mlir_module()]
+    texts += [f.trace(*arrays).lower(lowering_platforms=platforms).as_text()]
+    for text in texts:
+        assert len(re.findall(r"custom_call @jax_fa_(flash|varlen|paged)\b", text)) == 1
+        # The forward's softmax, and the backward's, which is jnp code everywhere.
+        assert ("exponential" in text) == (len(platforms) > 1 or gradients)
+    if "cpu" in platforms:
+        assert_same(export.deserialize(program.serialize()).call(*arrays), f(*arrays))
+
+
+@pytest.mark.parametrize("platforms", [("cpu", "rocm"), ("rocm", "cuda")], ids="-".join)
+def test_a_call_over_devices_knows_its_platform(platforms):
+    attend, make, specs = PROBLEMS["dense"]
+    f = jax.jit(attend, in_shardings=tuple(NamedSharding(mesh_of(AxisType.Auto), s) for s in specs))
+    text = export.export(f, platforms=platforms, disabled_checks=ALLOWED)(*make()).mlir_module()
+    configs = re.findall(r'custom_call @jax_fa_divided.*?backend_config = "(.*?)"[,}]', text)
+    assert len(configs) == len(platforms)
+    for platform, config in zip(platforms, configs, strict=True):
+        assert config.endswith(rf"\22{platform}\22, 4]")
+
+
 def test_in_a_fresh_process(tmp_path):
     attend, make, specs = PROBLEMS["paged"]
     arrays = make()
