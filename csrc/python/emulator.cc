@@ -1,5 +1,5 @@
-// The emulator in jax_fa._native: addresses and plain values only; jax_fa/emulator/launch.py makes them
-// pleasant.
+// The emulator in jax_fa._native: addresses and plain values only; jax_fa/emulator/launch.py makes
+// them pleasant.
 #include "emulator/emulator.h"
 
 #include <nanobind/nanobind.h>
