@@ -20,7 +20,11 @@ def place(arrays, mesh, specs):
 
 def collectives(f, *arrays):
     """Of the compiled program."""
-    text = f.lower(*arrays).compile().as_text()
+    return collectives_in(f.lower(*arrays).compile().as_text())
+
+
+def collectives_in(text: str) -> list[str]:
+    """What a compiled program's text sends from device to device."""
     return re.findall(r" (all-[\w-]+|collective-[\w-]+|reduce-scatter)\(", text)
 
 
