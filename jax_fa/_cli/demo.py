@@ -1,14 +1,13 @@
 """The command jax-fa demo: what is installed and found, and one layer on every target.
 
 The layer is causal grouped-query attention under jax.jit, held against the reference. A kernel
-target without its GPU runs in the emulator.
+target without its GPU runs in the emulator, which needs JAX's CPU backend.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -16,10 +15,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jaxlib.version
 import numpy as np
 
 from jax_fa import __version__, _native, emulator, reference
+from jax_fa._cli import check as _check
 from jax_fa._contract import tolerance as _tolerance
 from jax_fa._contract.spec import TARGETS
 from jax_fa.attention import flash_attention
@@ -34,7 +33,7 @@ class _Place(NamedTuple):
     """Where an implementation runs: in the emulator when it is a kernel and no GPU of its own."""
 
     implementation: str
-    device: Any  # jax.Device
+    device: Any | None  # jax.Device; None where that is a CPU and JAX has not started its backend
     emulated: bool
 
     def __str__(self) -> str:
@@ -48,12 +47,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every case; 1 when one is past a tolerance or fails, else 0."""
+    """Run every case; 1 when one is past a tolerance or fails, or JAX does not start, else 0."""
+    found = _check.examine()
+    if not found.devices:  # JAX_PLATFORMS names what is not here
+        for line in (*found.jax_says, *_check.reasons(found)):
+            _progress(line)
+        return 1
     if not arguments.json:
-        print("\n".join(_describe_installation()), end="\n\n", flush=True)
+        print("\n".join(_describe(found)), end="\n\n", flush=True)
         print(_HEADINGS, flush=True)
+    if found.gpus and not any(device.platform == "rocm" for device in found.devices):
+        for reason in _check.reasons(found):
+            _progress(f"an AMD GPU is here ({', '.join(found.gpus)}) and not used: {reason}")
     cases, complaints = [], []
     for place in _places():
+        if place.device is None:
+            _progress(
+                f"{place.implementation}: not run: the emulator needs JAX's CPU backend, which "
+                f"JAX_PLATFORMS={found.platforms} leaves out; add cpu to it"
+            )
+            continue
         for dtype in _DTYPES:
             _progress(f"{place}, {dtype} ...")
             try:
@@ -77,22 +90,21 @@ def _progress(message: str) -> None:
     print(f"jax-fa: {message}", file=sys.stderr, flush=True)
 
 
-def _describe_installation() -> Iterator[str]:
-    yield (
-        f"jax_fa {__version__}, jax {jax.__version__}, jaxlib {jaxlib.version.__version__}, "
-        f"Python {platform.python_version()}"
-    )
-    yield f"JAX devices   {', '.join(str(device) for device in jax.devices())}"
-    found = _native.hip_devices()
-    yield f"HIP devices   {', '.join(found) or 'none found: kernels run in the emulator'}"
-    for target in TARGETS:
-        code = _native.code_object(target)
-        kernels = emulator.CodeObject(code).kernels if code else ()
-        yield f"{target:<13} code object of {len(code):,} bytes, {len(kernels)} kernels"
+def _describe(found: _check.Findings) -> Iterator[str]:
+    yield ", ".join(f"{name} {version}" for name, version in found.versions.items())
+    yield f"JAX devices   {', '.join(device.name for device in found.devices)}"
+    architectures = [device.architecture for device in found.devices if device.architecture]
+    none = "none found: kernels run in the emulator"
+    yield f"HIP devices   {', '.join(architectures) or none}"
+    for target, code in found.code_objects.items():
+        yield f"{target:<13} code object of {code['bytes']:,} bytes, {code['kernels']} kernels"
 
 
 def _places() -> Iterator[_Place]:
-    cpu = jax.devices("cpu")[0]
+    try:
+        cpu = jax.devices("cpu")[0]
+    except RuntimeError:
+        cpu = None
     for target in filter(_native.code_object, TARGETS):
         gpu = _find_gpu(target)
         yield _Place(target, gpu or cpu, emulated=gpu is None)
@@ -100,14 +112,11 @@ def _places() -> Iterator[_Place]:
 
 
 def _find_gpu(target: str) -> Any | None:
-    architectures = _native.hip_devices()
-    if target not in architectures:
-        return None
     try:
         devices = jax.local_devices(backend="rocm")
-    except RuntimeError:  # a GPU, but JAX has no plugin for it
+        return next((device for device in devices if _check.architecture(device) == target), None)
+    except RuntimeError:  # no such backend, or HIP does not answer
         return None
-    return next((d for d in devices if architectures[d.local_hardware_id] == target), None)
 
 
 def _inputs(dtype: str) -> list[jax.Array]:

@@ -3,9 +3,11 @@
 import importlib.metadata
 import re
 import struct
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from jax_fa import _native
 
@@ -86,3 +88,15 @@ def test_metadata():
     assert set(metadata.get_all("Provides-Extra") or []) >= {"test", "models"}
     scripts = importlib.metadata.entry_points(group="console_scripts", name="jax-fa")
     assert [script.value for script in scripts] == ["jax_fa._cli:main"]
+
+
+def test_bounds_stand_in_the_extra_rocm_alone():
+    """JAX pins its plugin; who wants none may have any newer JAX."""
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    project = tomllib.loads(path.read_text())["project"]
+    base = [Requirement(line) for line in project["dependencies"]]
+    assert {requirement.name for requirement in base} == {"jax", "jaxlib", "numpy"}
+    for requirement in base:
+        assert {bound.operator for bound in requirement.specifier} == {">="}
+    (rocm,) = (Requirement(line) for line in project["optional-dependencies"]["rocm"])
+    assert (rocm.name, rocm.extras) == ("jax", {"rocm7-local"})

@@ -1,6 +1,7 @@
 """The console script: what it writes where, and its exit status."""
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ from cases import IMPLEMENTATIONS
 import jax_fa
 from jax_fa import _cli
 from jax_fa._cli import demo as _demo
+from jax_fa._cli import machine as _machine
 from jax_fa._contract import tolerance as _tolerance
 
 KEYS = ["target", "op", "dtype", "shape", "causal", "out_max_err", "out_tolerance", "lse_max_err"]
@@ -94,6 +96,47 @@ def test_a_case_that_fails_does_not_stop_the_others(monkeypatch, capsys):
     assert targets == set(IMPLEMENTATIONS) - {"xla"}
     assert "failed: xla" in written.err
     assert "no device" in written.err
+
+
+# JAX's CPU client by the name of rocm: under JAX_PLATFORMS=rocm the only one that JAX may start.
+NO_CPU_BACKEND = """
+import sys
+from jax._src import xla_bridge
+xla_bridge.register_backend_factory("rocm", xla_bridge.make_cpu_client, priority=500)
+from jax_fa import _cli
+from jax_fa._cli import demo
+demo._SHAPE = {"B": 1, "T": 8, "S": 8, "N": 2, "K": 1, "H": 16}
+sys.exit(_cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("platforms", ["rocm", "rocm,cpu"])
+def test_rows_that_need_the_cpu_backend_say_so(platforms, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NO_CPU_BACKEND, "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"JAX_PLATFORMS": platforms},
+    )
+    assert done.returncode == 0, done.stderr
+    run = {case["target"] for case in json.loads(done.stdout)["cases"]}
+    missing = {"rocm": set(IMPLEMENTATIONS) - {"xla"}, "rocm,cpu": set()}[platforms]
+    assert run == set(IMPLEMENTATIONS) - missing
+    for target in missing:
+        assert f"{target}: not run: the emulator needs JAX's CPU backend" in done.stderr
+        assert "JAX_PLATFORMS=rocm leaves out" in done.stderr
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_gpu_that_jax_has_no_plugin_for(monkeypatch, capsys, options):
+    monkeypatch.setattr(_machine, "gpu_architectures", lambda: ["gfx1201"])
+    monkeypatch.setattr(_machine, "why_driver_is_closed", lambda: None)
+    monkeypatch.setattr(_machine, "plugins", list)
+    assert _cli.main(options) == 0
+    told = "an AMD GPU is here (gfx1201) and not used: JAX's ROCm plugin is not installed"
+    assert told in capsys.readouterr().err
 
 
 def test_unknown_options_are_refused(capsys):
