@@ -1,6 +1,6 @@
 """The extension module: FFI handlers, embedded code objects, HIP devices, emulator."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 def registrations() -> dict[str, dict[str, Any]]:
     """FFI targets: ``{name: {"initialize": capsule, "execute": capsule}}``.
@@ -8,21 +8,32 @@ def registrations() -> dict[str, dict[str, Any]]:
     One handler serves the platforms "cpu" (emulator) and "ROCM" (HIP), with ``api_version=1``.
     """
 
+class TargetFacts(TypedDict):
+    """What csrc/runtime/targets.h states of a chip."""
+
+    compute_units: int
+    dies: int
+    """Each has its own L2."""
+    lds_bytes: int
+    """The most that a workgroup may have."""
+    packed_rows: int
+    """Rows of a key head (tokens x heads of its group) up to which they share a tile."""
+    max_head_dim: int
+    """The widest head that a kernel takes."""
+    min_split_keys: int
+    """The fewest keys that a tile of a kernel with splits holds."""
+
+def targets() -> dict[str, TargetFacts]:
+    """The targets by name ("gfx950"), in the order in which they are listed everywhere."""
+
+head_dim_multiple: int
+"""Kernels take head sizes that are multiples of this."""
+
 def code_object(target: str) -> bytes:
-    """The embedded ELF code object of "gfx950" or "gfx1201"; empty where this build has none."""
-
-def decode_tile(target: str, head_dim: int) -> dict[str, int]:
-    """What the number of splits is chosen from: of the target's kernels for few query rows.
-
-    ``compute_units`` of the chip; ``block_q`` rows (tokens x heads of a group) of a workgroup;
-    ``block_kv`` keys of a tile; ``key_parts`` waves of a workgroup that divide its key tiles again.
-    """
+    """The embedded ELF code object of a target; empty where this build has none."""
 
 def hip_devices() -> list[str]:
     """Architectures ("gfx950") of the HIP devices; empty where no HIP library is loaded."""
-
-def hip_compute_units(device: int) -> int:
-    """Compute units of a HIP device."""
 
 def hip_flash(
     device: int, stream: int, shape: tuple[int, int, int, int, int, int], address: int

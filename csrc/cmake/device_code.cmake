@@ -73,15 +73,16 @@ function(jax_fa_add_code_object target)
   set(JAX_FA_CODE_OBJECT_SOURCES "${JAX_FA_CODE_OBJECT_SOURCES}" PARENT_SCOPE)
 endfunction()
 
-foreach(target IN ITEMS gfx950 gfx1201)
-  if(kernel_sources AND "${kernels_folder}/arch/${target}/mainloop.h" IN_LIST mainloops)
-    jax_fa_add_code_object(${target})
-    string(TOUPPER ${target} target_name)
-    list(APPEND code_object_definitions JAX_FA_HAVE_${target_name}=1)
-  endif()
+# The list of what is embedded, for csrc/runtime/code_objects.cc.
+set(code_objects_list "// JAX_FA_CODE_OBJECT(target) of each embedded code object.\n")
+foreach(mainloop IN LISTS mainloops)
+  cmake_path(GET mainloop PARENT_PATH target_folder)
+  cmake_path(GET target_folder FILENAME target)
+  jax_fa_add_code_object(${target})
+  string(APPEND code_objects_list "JAX_FA_CODE_OBJECT(${target})\n")
 endforeach()
-if(code_object_definitions)
-  set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/csrc/runtime/code_objects.cc" PROPERTIES
-                              COMPILE_DEFINITIONS "${code_object_definitions}")
-endif()
-message(STATUS "Device compiler: ${device_cxx}; code objects: ${code_object_definitions}")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/device/list/code_objects.def"
+     CONTENT "${code_objects_list}" @ONLY)
+set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/csrc/runtime/code_objects.cc" PROPERTIES
+                            INCLUDE_DIRECTORIES "${CMAKE_BINARY_DIR}/device/list")
+message(STATUS "Device compiler: ${device_cxx}")

@@ -5,11 +5,6 @@
 #include <utility>
 
 namespace jax_fa {
-namespace {
-
-constexpr int64_t kMaxHeadDim = 256;
-
-}  // namespace
 
 ffi::Error CheckDtypes(const ffi::AnyBuffer& query, std::string_view key_name,
                        const ffi::AnyBuffer& key, std::string_view value_name,
@@ -26,9 +21,12 @@ ffi::Error CheckDtypes(const ffi::AnyBuffer& query, std::string_view key_name,
 ffi::Error CheckHeads(const ffi::AnyBuffer& query, int64_t num_kv_heads) {
   const auto dimensions = query.dimensions();
   const int64_t num_heads = dimensions[dimensions.size() - 2], head_dim = dimensions.back();
-  if (head_dim < 8 || head_dim > kMaxHeadDim || head_dim % 8 != 0) {
-    return MustBe("the head size H of query", "a multiple of 8 from 8 to 256",
-                  std::to_string(head_dim));
+  if (head_dim < kHeadDimMultiple || head_dim > kMaxHeadDim || head_dim % kHeadDimMultiple != 0) {
+    const std::string multiple = std::to_string(kHeadDimMultiple);
+    return MustBe(
+        "the head size H of query",
+        "a multiple of " + multiple + " from " + multiple + " to " + std::to_string(kMaxHeadDim),
+        std::to_string(head_dim));
   }
   if (num_kv_heads == 0 ? num_heads != 0 : num_heads % num_kv_heads != 0) {
     return MustBe("the number of query heads", "a multiple of the number of key/value heads",
@@ -93,11 +91,11 @@ void SetCommon(const ffi::AnyBuffer& query, ffi::AnyBuffer& out, ffi::AnyBuffer&
 ffi::Error Run(const CallDevice& device, std::string_view target_name,
                const AttentionProblem& problem) {
   std::unique_ptr<Runtime> runtime;
-  Target target;
+  const Target* target = nullptr;
   if (Status status = OpenDevice(device, target_name, &runtime, &target); !status.ok) {
     return ffi::Error::InvalidArgument(status.message);
   }
-  return ToError(LaunchAttention(*runtime, target, problem));
+  return ToError(LaunchAttention(*runtime, *target, problem));
 }
 
 }  // namespace jax_fa

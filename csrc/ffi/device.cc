@@ -3,33 +3,33 @@
 #include <string>
 
 #include "ffi/checks.h"
-#include "runtime/code_objects.h"
 #include "runtime/emulator_runtime.h"
 #include "runtime/hip_runtime.h"
 
 namespace jax_fa {
 
 Status OpenDevice(const CallDevice& device, std::string_view target_name,
-                  std::unique_ptr<Runtime>* runtime, Target* target) {
-  const std::optional<Target> named = ParseTarget(target_name);
-  if (!named && target_name != "any") {
-    return Status::Error("target must be gfx950, gfx1201 or any; got " + std::string(target_name));
+                  std::unique_ptr<Runtime>* runtime, const Target** target) {
+  const Target* const named = FindTarget(target_name);
+  if (named == nullptr && target_name != "any") {
+    return Status::Error("target must be " + TargetNames("or", "any") + "; got " +
+                         std::string(target_name));
   }
   if (!device.on_gpu) {
-    if (!named) {
+    if (named == nullptr) {
       return Status::Error(
           "this computation was lowered for an AMD GPU of any target, and runs on a CPU; name a "
           "target to have it emulated, or lower it for CPU");
     }
-    *runtime = std::make_unique<EmulatorRuntime>(named);
+    *runtime = std::make_unique<EmulatorRuntime>(*named);
     return (*runtime)->GetTarget(target);
   }
   *runtime = std::make_unique<HipRuntime>(device.ordinal, device.stream);
   if (Status status = (*runtime)->GetTarget(target); !status.ok) return status;
-  if (named && *named != *target) {
+  if (named != nullptr && named != *target) {
     return Status::Error("implementation " + std::string(target_name) +
                          " was asked for, but HIP device " + std::to_string(device.ordinal) +
-                         " is " + std::string(TargetName(*target)));
+                         " is " + std::string((*target)->name));
   }
   return Status::Ok();
 }
@@ -40,11 +40,11 @@ ffi::Error LoadModule(CallDevice device, ffi::RemainingArgs, ffi::RemainingRets,
     const auto target_name = attributes.get<std::string_view>("target");
     if (!target_name) return ffi::Error::InvalidArgument("the attribute target is missing");
     std::unique_ptr<Runtime> runtime;
-    Target target;
+    const Target* target = nullptr;
     if (Status status = OpenDevice(device, *target_name, &runtime, &target); !status.ok) {
       return ffi::Error::InvalidArgument(status.message);
     }
-    return ToError(runtime->Load(target));
+    return ToError(runtime->Load(*target));
   });
 }
 

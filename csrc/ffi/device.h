@@ -24,10 +24,10 @@ struct CallDevice {
 // Tag for Ctx<>.
 struct CallDeviceContext {};
 
-// Parses the attribute `target` ("gfx950", "gfx1201", or "any": whichever of these the device is),
-// makes the call's runtime and tells the target; the error names what does not fit.
+// Parses the attribute `target` (a target's name, or "any": whichever of them the device is), makes
+// the call's runtime and tells the target; the error names what does not fit.
 Status OpenDevice(const CallDevice& device, std::string_view target_name,
-                  std::unique_ptr<Runtime>* runtime, Target* target);
+                  std::unique_ptr<Runtime>* runtime, const Target** target);
 
 }  // namespace jax_fa
 

@@ -12,11 +12,6 @@ namespace {
 
 constexpr uint32_t kMinusInfinityBits = 0xff800000;
 
-// Up to so many rows of a key head, the heads of its group packed, decode is the better kernel: its
-// widest tile holds them, or, where there is none so wide, it reads K and V less often than a tile
-// for each head would.
-constexpr int64_t kPackedRows = 64;
-
 int64_t SplitBytes(const AttentionProblem& problem) {
   return QueryRows(problem) * (problem.head_dim + 1) * static_cast<int64_t>(sizeof(float));
 }
@@ -70,8 +65,8 @@ struct Operands {
 };
 
 template <class Params>
-Status LaunchKernel(Runtime& runtime, Target target, const char* kernel, int64_t grid, int threads,
-                    const Params& params, const Operands& operands) {
+Status LaunchKernel(Runtime& runtime, const Target& target, const char* kernel, int64_t grid,
+                    int threads, const Params& params, const Operands& operands) {
   struct Launch launch;
   launch.kernel = kernel;
   launch.grid.x = static_cast<uint32_t>(grid);
@@ -81,7 +76,7 @@ Status LaunchKernel(Runtime& runtime, Target target, const char* kernel, int64_t
   return runtime.Launch(target, launch);
 }
 
-Status LaunchMerge(Runtime& runtime, Target target, const AttentionProblem& problem,
+Status LaunchMerge(Runtime& runtime, const Target& target, const AttentionProblem& problem,
                    const AttentionParams& params, const Operands& operands) {
   const MergeParams merge = MakeMergeParams(problem, params);
   const int64_t rows_per_workgroup = kMergeThreads / (problem.head_dim / 4);
@@ -95,7 +90,7 @@ Status LaunchMerge(Runtime& runtime, Target target, const AttentionProblem& prob
                       operands);
 }
 
-// Of packed sequences the mean.
+// Query tokens of a sequence; the mean when packed.
 int64_t TokensOfSequence(const AttentionProblem& problem) {
   if (problem.cu_seqlens_q == nullptr) return problem.seqlen_q;
   const int64_t sequences = std::max<int64_t>(problem.grid_sequences, 1);
@@ -103,14 +98,14 @@ int64_t TokensOfSequence(const AttentionProblem& problem) {
 }
 
 // Null when no kernel holds the head. Splits are decode's alone.
-const AttentionKernel* ChooseKernel(Target target, const AttentionProblem& problem) {
+const AttentionKernel* ChooseKernel(const Target& target, const AttentionProblem& problem) {
   const auto find = [&](KernelFamily family) {
     return FindAttentionKernel(target, family, problem.dtype, problem.head_dim,
                                problem.soft_cap != 0, problem.paged);
   };
   if (!CanPackHeads(problem)) return find(KernelFamily::kFlash);
   const int64_t rows = TokensOfSequence(problem) * Group(problem);
-  if (problem.num_splits <= 1 && rows > kPackedRows) return find(KernelFamily::kFlash);
+  if (problem.num_splits <= 1 && rows > target.packed_rows) return find(KernelFamily::kFlash);
 
   const AttentionKernel* decode = find(KernelFamily::kDecode);
   if (decode == nullptr ||
@@ -123,7 +118,7 @@ const AttentionKernel* ChooseKernel(Target target, const AttentionProblem& probl
 
 }  // namespace
 
-Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& problem) {
+Status LaunchAttention(Runtime& runtime, const Target& target, const AttentionProblem& problem) {
   if (QueryRows(problem) == 0) return Status::Ok();
   const Operands operands(problem);
   if (KeyElems(problem) == 0 || (problem.paged && problem.max_pages == 0)) {
@@ -158,9 +153,8 @@ Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& 
                          std::to_string(limit));
   }
   const AttentionParams params = MakeParams(problem, static_cast<int>(splits));
-  const int dies = target == Target::kGfx950 ? kGfx950Dies : kGfx1201Dies;
   const auto launch = [&](AttentionParams part, int64_t workgroups) {
-    part.grid = MakeWorkGrid(part, tile, packs_heads, dies);
+    part.grid = MakeWorkGrid(part, tile, packs_heads, target.dies);
     return LaunchKernel(runtime, target, kernel->name, workgroups, tile.threads(), part, operands);
   };
   if (packed) {

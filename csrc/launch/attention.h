@@ -47,7 +47,7 @@ struct AttentionProblem {
 };
 
 // Enqueues the work. Rows without a key come out as 0 with lse -inf, also where S == 0.
-Status LaunchAttention(Runtime& runtime, Target target, const AttentionProblem& problem);
+Status LaunchAttention(Runtime& runtime, const Target& target, const AttentionProblem& problem);
 
 }  // namespace jax_fa
 

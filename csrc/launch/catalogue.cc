@@ -1,5 +1,8 @@
 #include "launch/catalogue.h"
 
+#include <algorithm>
+#include <span>
+
 namespace jax_fa {
 namespace {
 
@@ -19,8 +22,9 @@ constexpr AttentionKernel kAttentionKernels[] = {
 
 }  // namespace
 
-const AttentionKernel* FindAttentionKernel(Target target, KernelFamily family, DataType dtype,
-                                           int64_t head_dim, bool soft_cap, bool paged) {
+const AttentionKernel* FindAttentionKernel(const Target& target, KernelFamily family,
+                                           DataType dtype, int64_t head_dim, bool soft_cap,
+                                           bool paged) {
   const AttentionKernel* best = nullptr;
   for (const AttentionKernel& kernel : kAttentionKernels) {
     if (kernel.family != family || kernel.dtype != dtype || kernel.paged != paged) continue;
@@ -39,15 +43,18 @@ const char* MergeKernelName(DataType dtype) {
   return "";
 }
 
-AttentionTile GetTile(Target target, KernelFamily family, int head_dim_tile) {
-  const bool gfx950 = target == Target::kGfx950;
+AttentionTile GetTile(const Target& target, KernelFamily family, int head_dim_tile) {
+  const auto find = [&](std::span<const AttentionTile> tiles) {
+    const auto found = std::ranges::find(tiles, head_dim_tile, &AttentionTile::head_dim);
+    return found != tiles.end() ? *found : AttentionTile{};
+  };
   switch (family) {
     case KernelFamily::kFlash:
-      return FindTile(gfx950 ? kGfx950FlashTiles : kGfx1201FlashTiles, head_dim_tile);
+      return find(target.flash_tiles);
     case KernelFamily::kDecode:
-      return FindTile(gfx950 ? kGfx950DecodeTiles : kGfx1201DecodeTiles, head_dim_tile);
+      return find(target.decode_tiles);
     case KernelFamily::kWideDecode:
-      return gfx950 ? AttentionTile{} : FindTile(kGfx1201WideDecodeTiles, head_dim_tile);
+      return find(target.wide_decode_tiles);
   }
   return {};
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/attention/tiles.h"
-#include "runtime/runtime.h"
+#include "runtime/targets.h"
 
 namespace jax_fa {
 
@@ -26,14 +26,15 @@ struct AttentionKernel {
 };
 
 // The target's kernel with the narrowest tile that holds head_dim; null when there is none.
-const AttentionKernel* FindAttentionKernel(Target target, KernelFamily family, DataType dtype,
-                                           int64_t head_dim, bool soft_cap, bool paged);
+const AttentionKernel* FindAttentionKernel(const Target& target, KernelFamily family,
+                                           DataType dtype, int64_t head_dim, bool soft_cap,
+                                           bool paged);
 
 const char* MergeKernelName(DataType dtype);
 
 // The tile numbers that the target's kernels of this family and head size were compiled with; zeros
 // where it has none.
-AttentionTile GetTile(Target target, KernelFamily family, int head_dim_tile);
+AttentionTile GetTile(const Target& target, KernelFamily family, int head_dim_tile);
 
 }  // namespace jax_fa
 

@@ -2,9 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,7 +22,7 @@
 
 namespace nb = nanobind;
 
-// csrc/emulator/python/emulator.cc
+// csrc/python/emulator.cc
 void BindEmulator(nb::module_& module);
 
 namespace {
@@ -54,32 +57,35 @@ void RaiseUnlessOk(const jax_fa::Status& status) {
   if (!status.ok) throw std::runtime_error(status.message);
 }
 
-jax_fa::Target ToTarget(const std::string& name) {
-  const auto target = jax_fa::ParseTarget(name);
-  if (!target) throw nb::value_error(("target must be gfx950 or gfx1201; got " + name).c_str());
+const jax_fa::Target& ToTarget(const std::string& name) {
+  const jax_fa::Target* target = jax_fa::FindTarget(name);
+  if (target == nullptr) {
+    const std::string names = jax_fa::TargetNames("or");
+    throw nb::value_error(("target must be " + names + "; got " + name).c_str());
+  }
   return *target;
 }
 
-nb::bytes CodeObject(const std::string& target) {
-  const auto image = jax_fa::EmbeddedCodeObject(ToTarget(target));
-  return nb::bytes(image.data(), image.size());
+// The facts of runtime/targets.h that Python goes by.
+nb::dict Targets() {
+  nb::dict all;
+  for (const jax_fa::Target& target : jax_fa::kTargets) {
+    nb::dict facts;
+    facts["compute_units"] = target.compute_units;
+    facts["dies"] = target.dies;
+    facts["lds_bytes"] = target.lds_bytes;
+    facts["packed_rows"] = target.packed_rows;
+    facts["max_head_dim"] = target.max_head_dim();
+    facts["min_split_keys"] = target.min_split_keys();
+    all[nb::cast(target.name)] = facts;
+  }
+  return all;
 }
 
-// The numbers that a static choice of num_splits is made from.
-nb::dict DecodeTile(const std::string& target, int head_dim) {
-  const jax_fa::Target parsed = ToTarget(target);
-  const jax_fa::AttentionKernel* kernel = jax_fa::FindAttentionKernel(
-      parsed, jax_fa::KernelFamily::kDecode, jax_fa::DataType::kBfloat16, head_dim, false, false);
-  if (kernel == nullptr || head_dim < 1) {
-    throw nb::value_error(("head_dim must be 1 to 256; got " + std::to_string(head_dim)).c_str());
-  }
-  const jax_fa::AttentionTile tile = jax_fa::GetTile(parsed, kernel->family, kernel->head_dim_tile);
-  nb::dict numbers;
-  numbers["compute_units"] = jax_fa::ComputeUnits(parsed);
-  numbers["block_q"] = tile.block_q();
-  numbers["block_kv"] = tile.block_kv;
-  numbers["key_parts"] = tile.key_parts;
-  return numbers;
+nb::bytes CodeObject(const std::string& target) {
+  std::span<const std::byte> image;
+  if (!jax_fa::GetCodeObject(ToTarget(target), &image).ok) return nb::bytes("", 0);
+  return nb::bytes(image.data(), image.size());
 }
 
 std::vector<std::string> HipDevices() {
@@ -105,26 +111,20 @@ void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
 
   const nb::gil_scoped_release release;
   jax_fa::HipRuntime runtime(device, reinterpret_cast<void*>(stream));
-  jax_fa::Target target;
+  const jax_fa::Target* target = nullptr;
   RaiseUnlessOk(runtime.GetTarget(&target));
-  RaiseUnlessOk(runtime.Load(target));
-  RaiseUnlessOk(jax_fa::LaunchAttention(runtime, target, problem));
-}
-
-int HipComputeUnits(int device) {
-  int count = 0;
-  RaiseUnlessOk(jax_fa::HipRuntime(device, nullptr).GetComputeUnits(&count));
-  return count;
+  RaiseUnlessOk(runtime.Load(*target));
+  RaiseUnlessOk(jax_fa::LaunchAttention(runtime, *target, problem));
 }
 
 }  // namespace
 
 NB_MODULE(_native, module) {
   module.def("registrations", &Registrations);
+  module.def("targets", &Targets);
+  module.attr("head_dim_multiple") = jax_fa::kHeadDimMultiple;
   module.def("code_object", &CodeObject, nb::arg("target"));
-  module.def("decode_tile", &DecodeTile, nb::arg("target"), nb::arg("head_dim"));
   module.def("hip_devices", &HipDevices);
-  module.def("hip_compute_units", &HipComputeUnits, nb::arg("device"));
   module.def("hip_flash", &HipFlash, nb::arg("device"), nb::arg("stream"), nb::arg("shape"),
              nb::arg("address"));
   BindEmulator(module);

@@ -1,48 +1,30 @@
 #include "runtime/code_objects.h"
 
-// Begin and end of each image, defined by the sources that csrc/cmake/embed.cmake writes.
-#ifdef JAX_FA_HAVE_GFX950
-extern "C" const std::byte jax_fa_code_object_gfx950[], jax_fa_code_object_gfx950_end[];
-#endif
-#ifdef JAX_FA_HAVE_GFX1201
-extern "C" const std::byte jax_fa_code_object_gfx1201[], jax_fa_code_object_gfx1201_end[];
-#endif
+#include <string>
+
+// Begin and end of each image, defined by the sources that csrc/cmake/embed.cmake writes. The list
+// of them is written by csrc/cmake/device_code.cmake: JAX_FA_CODE_OBJECT(gfx950) and so on.
+#define JAX_FA_CODE_OBJECT(target) \
+  extern "C" const std::byte jax_fa_code_object_##target[], jax_fa_code_object_##target##_end[];
+#include "code_objects.def"
+#undef JAX_FA_CODE_OBJECT
 
 namespace jax_fa {
 
-std::string_view TargetName(Target target) {
-  return target == Target::kGfx950 ? "gfx950" : "gfx1201";
-}
+#define JAX_FA_CODE_OBJECT(target) \
+  static_assert(FindTarget(#target) != nullptr, #target " has no row in runtime/targets.h");
+#include "code_objects.def"
+#undef JAX_FA_CODE_OBJECT
 
-int ComputeUnits(Target target) { return target == Target::kGfx950 ? 256 : 64; }
-
-std::optional<Target> ParseTarget(std::string_view name) {
-  for (const Target target : kTargets) {
-    if (name == TargetName(target)) return target;
+Status GetCodeObject(const Target& target, std::span<const std::byte>* image) {
+#define JAX_FA_CODE_OBJECT(embedded)                                               \
+  if (target.name == #embedded) {                                                  \
+    *image = {jax_fa_code_object_##embedded, jax_fa_code_object_##embedded##_end}; \
+    return Status::Ok();                                                           \
   }
-  return std::nullopt;
-}
-
-std::optional<Target> TargetOfArchitecture(std::string_view architecture) {
-  return ParseTarget(architecture.substr(0, architecture.find(':')));
-}
-
-std::span<const std::byte> EmbeddedCodeObject(Target target) {
-  switch (target) {
-    case Target::kGfx950:
-#ifdef JAX_FA_HAVE_GFX950
-      return {jax_fa_code_object_gfx950, jax_fa_code_object_gfx950_end};
-#else
-      return {};
-#endif
-    case Target::kGfx1201:
-#ifdef JAX_FA_HAVE_GFX1201
-      return {jax_fa_code_object_gfx1201, jax_fa_code_object_gfx1201_end};
-#else
-      return {};
-#endif
-  }
-  return {};
+#include "code_objects.def"
+#undef JAX_FA_CODE_OBJECT
+  return Status::Error("this build of jax_fa has no kernels for " + std::string(target.name));
 }
 
 }  // namespace jax_fa

@@ -16,21 +16,18 @@
 namespace jax_fa {
 namespace {
 
-// The decoded code object, made on first use and kept.
-Status GetCodeObject(Target target, const emulator::CodeObject** code) {
+// The code object as the emulator runs it, decoded on first use and kept.
+Status GetDecoded(const Target& target, const emulator::CodeObject** code) {
   static std::mutex mutex;
-  static auto* cache = new std::map<Target, emulator::CodeObject>;
+  static auto* cache = new std::map<const Target*, emulator::CodeObject>;
 
   const std::lock_guard lock(mutex);
-  auto entry = cache->find(target);
+  auto entry = cache->find(&target);
   if (entry == cache->end()) {
-    const std::span<const std::byte> image = EmbeddedCodeObject(target);
-    if (image.empty()) {
-      return Status::Error("this build of jax_fa has no kernels for " +
-                           std::string(TargetName(target)));
-    }
+    std::span<const std::byte> image;
+    if (Status status = GetCodeObject(target, &image); !status.ok) return status;
     try {
-      entry = cache->emplace(target, emulator::CodeObject::Parse(image)).first;
+      entry = cache->emplace(&target, emulator::CodeObject::Parse(image)).first;
     } catch (const std::exception& error) {
       return Status::Error(error.what());
     }
@@ -41,27 +38,19 @@ Status GetCodeObject(Target target, const emulator::CodeObject** code) {
 
 }  // namespace
 
-Status EmulatorRuntime::GetTarget(Target* target) {
-  if (!target_) return Status::Error("the emulator must be told which target it stands for");
-  *target = *target_;
+Status EmulatorRuntime::GetTarget(const Target** target) {
+  *target = &target_;
   return Status::Ok();
 }
 
-Status EmulatorRuntime::GetComputeUnits(int* count) {
-  Target target;
-  if (Status status = GetTarget(&target); !status.ok) return status;
-  *count = ComputeUnits(target);
-  return Status::Ok();
+Status EmulatorRuntime::Load(const Target& target) {
+  const emulator::CodeObject* code = nullptr;
+  return GetDecoded(target, &code);
 }
 
-Status EmulatorRuntime::Load(Target target) {
+Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch) {
   const emulator::CodeObject* code = nullptr;
-  return GetCodeObject(target, &code);
-}
-
-Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
-  const emulator::CodeObject* code = nullptr;
-  if (Status status = GetCodeObject(target, &code); !status.ok) return status;
+  if (Status status = GetDecoded(target, &code); !status.ok) return status;
 
   std::vector<emulator::Allocation> allocations;
   for (const Buffer& buffer : launch.buffers) {
@@ -88,7 +77,7 @@ Status EmulatorRuntime::Launch(Target target, const struct Launch& launch) {
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
 
   RecordedLaunch record;
-  record.target = TargetName(target);
+  record.target = target.name;
   record.kernel = launch.kernel;
   record.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
   record.block = {launch.block.x, launch.block.y, launch.block.z};

@@ -31,7 +31,6 @@ Status Fill(void* library, const char* library_name, HipApi* api) {
   resolve("hipGetDeviceCount", &api->hipGetDeviceCount);
   resolve("hipGetDevice", &api->hipGetDevice);
   resolve("hipSetDevice", &api->hipSetDevice);
-  resolve("hipDeviceGetAttribute", &api->hipDeviceGetAttribute);
   resolve("hipModuleLoadData", &api->hipModuleLoadData);
   resolve("hipModuleGetFunction", &api->hipModuleGetFunction);
   resolve("hipModuleLaunchKernel", &api->hipModuleLaunchKernel);

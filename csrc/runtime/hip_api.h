@@ -10,14 +10,11 @@
 
 namespace jax_fa {
 
-// Opaque handles of the library; error codes and attributes are ints.
+// Opaque handles of the library; error codes are ints.
 using HipModule = struct HipModuleHandle*;
 using HipFunction = struct HipFunctionHandle*;
 using HipStream = void*;
 inline constexpr int kHipSuccess = 0;
-
-// hipDeviceAttributeMultiprocessorCount: compute units, on RDNA pairs of them.
-inline constexpr int kHipAttributeMultiprocessorCount = 63;
 
 // Tags of hipModuleLaunchKernel's `extra` array, which must come in this order.
 inline void* const kHipLaunchBufferPointer = reinterpret_cast<void*>(1);
@@ -28,7 +25,6 @@ struct HipApi {
   int (*hipGetDeviceCount)(int* count);
   int (*hipGetDevice)(int* device);
   int (*hipSetDevice)(int device);
-  int (*hipDeviceGetAttribute)(int* value, int attribute, int device);
   int (*hipModuleLoadData)(HipModule* module, const void* image);
   int (*hipModuleGetFunction)(HipFunction* function, HipModule module, const char* name);
   int (*hipModuleLaunchKernel)(HipFunction function, uint32_t grid_x, uint32_t grid_y,

@@ -32,12 +32,17 @@ struct LoadedModule {
 struct DeviceCache {
   std::mutex mutex;
   std::map<int, std::string> architectures;
-  std::map<std::pair<int, Target>, LoadedModule> modules;
+  std::map<std::pair<int, const Target*>, LoadedModule> modules;
 };
 
 DeviceCache& Cache() {
   static DeviceCache* cache = new DeviceCache;  // outlives every thread that may still launch
   return *cache;
+}
+
+// "gfx950" of "gfx950:sramecc+:xnack-".
+std::string_view WithoutFeatureFlags(std::string_view architecture) {
+  return architecture.substr(0, architecture.find(':'));
 }
 
 // Makes `device` the calling thread's current device, and the former one again at the end. The
@@ -84,31 +89,28 @@ Status GetArchitecture(const HipApi& api, int device, std::string* architecture)
   return Status::Ok();
 }
 
-Status LoadLocked(const HipApi& api, int device, Target target, LoadedModule* loaded) {
-  const std::span<const std::byte> code = EmbeddedCodeObject(target);
-  if (code.empty()) {
-    return Status::Error("this build of jax_fa has no kernels for " +
-                         std::string(TargetName(target)));
-  }
+Status LoadLocked(const HipApi& api, int device, const Target& target, LoadedModule* loaded) {
+  std::span<const std::byte> code;
+  if (Status status = GetCodeObject(target, &code); !status.ok) return status;
   auto image = std::make_unique<std::byte[]>(code.size());
   std::memcpy(image.get(), code.data(), code.size());
   HipModule module = nullptr;
   const int error = api.hipModuleLoadData(&module, image.get());
   const bool unloadable = error == kHipErrorInvalidImage || error == kHipErrorNoBinaryForGpu ||
                           error == kHipErrorInvalidKernelFile;
-  const Status status =
-      api.Check(error, "loading the kernels for " + std::string(TargetName(target)) +
-                           " on HIP device " + std::to_string(device) +
-                           (unloadable ? " (gfx950 needs ROCm 7.0 or later, gfx1201 6.2)" : ""));
-  if (!status.ok) return status;
+  const std::string name(target.name);
+  std::string what = "loading the kernels for " + name + " on HIP device " + std::to_string(device);
+  if (unloadable)
+    what += " (" + name + " needs ROCm " + std::string(target.first_rocm) + " or later)";
+  if (Status status = api.Check(error, what); !status.ok) return status;
   loaded->image = std::move(image);
   loaded->module = module;
   return Status::Ok();
 }
 
 // The module of `device`, which must be current, loaded on first use.
-Status GetModuleLocked(const HipApi& api, int device, Target target, LoadedModule** loaded) {
-  LoadedModule& entry = Cache().modules[{device, target}];
+Status GetModuleLocked(const HipApi& api, int device, const Target& target, LoadedModule** loaded) {
+  LoadedModule& entry = Cache().modules[{device, &target}];
   if (entry.module == nullptr) {
     if (Status status = LoadLocked(api, device, target, &entry); !status.ok) return status;
   }
@@ -116,7 +118,7 @@ Status GetModuleLocked(const HipApi& api, int device, Target target, LoadedModul
   return Status::Ok();
 }
 
-Status GetFunction(const HipApi& api, int device, Target target, std::string_view kernel,
+Status GetFunction(const HipApi& api, int device, const Target& target, std::string_view kernel,
                    HipFunction* function) {
   const std::lock_guard lock(Cache().mutex);
   LoadedModule* loaded = nullptr;
@@ -125,7 +127,7 @@ Status GetFunction(const HipApi& api, int device, Target target, std::string_vie
   HipFunction& entry = loaded->functions[name];
   if (entry == nullptr) {
     Status status = api.Check(api.hipModuleGetFunction(&entry, loaded->module, name.c_str()),
-                              "kernel " + name + " for " + std::string(TargetName(target)));
+                              "kernel " + name + " for " + std::string(target.name));
     if (!status.ok) {
       entry = nullptr;
       return status;
@@ -147,33 +149,20 @@ Status WithDevice(int device, Work&& work) {
 
 }  // namespace
 
-Status HipRuntime::GetTarget(Target* target) {
+Status HipRuntime::GetTarget(const Target** target) {
   const HipApi* api = nullptr;
   if (Status status = FindHipApi(&api); !status.ok) return status;
   std::string architecture;
   if (Status status = GetArchitecture(*api, device_, &architecture); !status.ok) return status;
-  const std::optional<Target> known = TargetOfArchitecture(architecture);
-  if (!known) {
-    return Status::Error("jax_fa has kernels for gfx950 and gfx1201; HIP device " +
+  *target = FindTarget(WithoutFeatureFlags(architecture));
+  if (*target == nullptr) {
+    return Status::Error("jax_fa has kernels for " + TargetNames("and") + "; HIP device " +
                          std::to_string(device_) + " is " + architecture);
   }
-  *target = *known;
   return Status::Ok();
 }
 
-Status HipRuntime::GetComputeUnits(int* count) {
-  Target target;
-  if (Status status = GetTarget(&target); !status.ok) return status;
-  return WithDevice(device_, [&](const HipApi& api) {
-    const Status status =
-        api.Check(api.hipDeviceGetAttribute(count, kHipAttributeMultiprocessorCount, device_),
-                  "hipDeviceGetAttribute");
-    if (status.ok && target == Target::kGfx1201) *count *= 2;  // RDNA counts pairs
-    return status;
-  });
-}
-
-Status HipRuntime::Load(Target target) {
+Status HipRuntime::Load(const Target& target) {
   return WithDevice(device_, [&](const HipApi& api) {
     const std::lock_guard lock(Cache().mutex);
     LoadedModule* loaded = nullptr;
@@ -181,7 +170,7 @@ Status HipRuntime::Load(Target target) {
   });
 }
 
-Status HipRuntime::Launch(Target target, const struct Launch& launch) {
+Status HipRuntime::Launch(const Target& target, const struct Launch& launch) {
   return WithDevice(device_, [&](const HipApi& api) {
     HipFunction function = nullptr;
     if (Status status = GetFunction(api, device_, target, launch.kernel, &function); !status.ok) {
@@ -230,7 +219,7 @@ Status ListHipArchitectures(std::vector<std::string>* architectures) {
   for (int device = 0; device < count; ++device) {
     std::string architecture;
     if (Status status = GetArchitecture(*api, device, &architecture); !status.ok) return status;
-    architectures->push_back(architecture.substr(0, architecture.find(':')));
+    architectures->emplace_back(WithoutFeatureFlags(architecture));
   }
   return Status::Ok();
 }

@@ -16,10 +16,9 @@ class HipRuntime final : public Runtime {
  public:
   HipRuntime(int device, void* stream) : device_(device), stream_(stream) {}
 
-  Status GetTarget(Target* target) override;
-  Status GetComputeUnits(int* count) override;
-  Status Load(Target target) override;
-  Status Launch(Target target, const struct Launch& launch) override;
+  Status GetTarget(const Target** target) override;
+  Status Load(const Target& target) override;
+  Status Launch(const Target& target, const struct Launch& launch) override;
   Status MemsetD8(const Buffer& buffer, uint8_t value) override;
   Status MemsetD32(const Buffer& buffer, uint32_t value) override;
 

@@ -7,11 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+
+#include "runtime/targets.h"
 
 namespace jax_fa {
-
-enum class Target { kGfx950, kGfx1201 };
 
 // Success or a message for the caller; nothing below the FFI handler throws.
 struct Status {
@@ -46,12 +45,10 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
   // The target of this device, or an error that says which architecture it has.
-  virtual Status GetTarget(Target* target) = 0;
-  // Compute units of the device (for the emulator: of the chip it stands for).
-  virtual Status GetComputeUnits(int* count) = 0;
+  virtual Status GetTarget(const Target** target) = 0;
   // Loads the target's embedded code object; repeated calls are free. Not during stream capture.
-  virtual Status Load(Target target) = 0;
-  virtual Status Launch(Target target, const struct Launch& launch) = 0;
+  virtual Status Load(const Target& target) = 0;
+  virtual Status Launch(const Target& target, const struct Launch& launch) = 0;
   virtual Status MemsetD8(const Buffer& buffer, uint8_t value) = 0;
   virtual Status MemsetD32(const Buffer& buffer, uint32_t value) = 0;
 };

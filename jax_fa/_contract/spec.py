@@ -11,7 +11,9 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-TARGETS = ("gfx950", "gfx1201")
+from jax_fa import _native
+
+TARGETS = tuple(_native.targets())
 """Architectures that have kernels, by their LLVM names."""
 
 IMPLEMENTATIONS = ("xla", *TARGETS)

@@ -14,8 +14,9 @@ from jax_fa._contract.spec import TARGETS
 ANY_TARGET = "any"
 """A custom call that serves whichever of our targets the device is."""
 
-MAX_HEAD_DIM = 256
-HEAD_DIM_MULTIPLE = 8
+_FACTS = _native.targets()
+MAX_HEAD_DIM = min(facts["max_head_dim"] for facts in _FACTS.values())
+HEAD_DIM_MULTIPLE = _native.head_dim_multiple
 _KERNEL_DTYPES = ("bfloat16", "float16")
 
 
@@ -76,18 +77,11 @@ def workspace_bytes(num_splits: int, query_shape: tuple[int, ...]) -> int:
 
 # --- Splits of the keys ---------------------------------------------------------------------------
 
-# Compute units that a launch should keep busy: MI350X and MI355X, RX 9070 XT.
-_COMPUTE_UNITS = {"gfx950": 256, "gfx1201": 64}
-
-# Rows of a key head up to which its query heads share a tile (kPackedRows in
-# csrc/launch/attention.cc). Only then do few workgroups read many keys.
-_PACKED_ROWS = 64
-
 # A split of fewer keys than this costs more to merge than it saves.
 _MIN_KEYS_PER_SPLIT = 256
 
 # No tile of keys is smaller, so that more splits than this allows would hold none.
-_MIN_KEYS_PER_TILE = 16
+_MIN_KEYS_PER_TILE = min(facts["min_split_keys"] for facts in _FACTS.values())
 
 
 def useful_splits(wanted: int | None, keys: int) -> int | None:
@@ -126,10 +120,12 @@ def paged_splits(
 def _splits(target: str, sequences: int, t: int, n: int, k: int, keys: int) -> int:
     """Splits enough for a workgroup on every compute unit, none of too few keys.
 
-    The target may be any: then enough for the largest.
+    The target may be any: then enough for the largest. One where the heads of a group do not share
+    a tile: then there are many workgroups, or few keys.
     """
     workgroups = sequences * k
-    if workgroups == 0 or t * (n // k) > _PACKED_ROWS:
+    facts = _FACTS.values() if target == ANY_TARGET else (_FACTS[target],)
+    if workgroups == 0 or t * (n // k) > max(one["packed_rows"] for one in facts):
         return 1
-    units = max(_COMPUTE_UNITS.values()) if target == ANY_TARGET else _COMPUTE_UNITS[target]
+    units = max(one["compute_units"] for one in facts)
     return max(1, min(-(-units // workgroups), keys // _MIN_KEYS_PER_SPLIT))

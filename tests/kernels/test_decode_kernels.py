@@ -140,23 +140,4 @@ def test_one_sequence_fills_the_chip(target, t, s):
         jax.block_until_ready(flash_attention(q, key, value, implementation=target))
     decode, merge = launches
     assert merge.kernel == "merge_bfloat16"
-    assert decode.grid[0] >= _native.decode_tile(target, 128)["compute_units"]
-
-
-def test_numbers_of_the_decode_tile():
-    assert _native.decode_tile("gfx950", 128) == {
-        "compute_units": 256,
-        "block_q": 64,
-        "block_kv": 64,
-        "key_parts": 1,
-    }
-    assert _native.decode_tile("gfx1201", 65) == {
-        "compute_units": 64,
-        "block_q": 16,
-        "block_kv": 32,
-        "key_parts": 4,
-    }
-    with pytest.raises(ValueError, match="target must be gfx950 or gfx1201; got gfx90a"):
-        _native.decode_tile("gfx90a", 64)
-    with pytest.raises(ValueError, match="head_dim must be 1 to 256; got 257"):
-        _native.decode_tile("gfx950", 257)
+    assert decode.grid[0] >= _native.targets()[target]["compute_units"]

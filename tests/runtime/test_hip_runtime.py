@@ -232,8 +232,3 @@ def test_large_batches_take_several_launches(run):
     launches = [fields(line) for line in lines if line.startswith("launch")]
     assert len(launches) == 2
     assert sum(int(launch["grid"]) for launch in launches) == batch * heads
-
-
-@pytest.mark.parametrize(("architecture", "units"), [("gfx950", 32), ("gfx1201", 64)])
-def test_compute_units(run, architecture, units):
-    assert run("answer(_native.hip_compute_units(0))", devices=architecture) == units

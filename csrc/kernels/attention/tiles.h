@@ -106,6 +106,10 @@ constexpr AttentionTile FindTile(const AttentionTile (&tiles)[kCount], int head_
 inline constexpr int kGfx950Dies = 8;
 inline constexpr int kGfx1201Dies = 1;
 
+// LDS that one workgroup may have.
+inline constexpr int kGfx950LdsBytes = 160 * 1024;
+inline constexpr int kGfx1201LdsBytes = 64 * 1024;
+
 // Query tiles of a sequence, or, where `seqlen_q` is the packed total of `batch` sequences, slots
 // of them all. A token takes `rows_per_token` rows of a tile: the heads of a group when they are
 // packed.

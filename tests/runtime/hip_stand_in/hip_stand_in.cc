@@ -128,13 +128,6 @@ EXPORT int hipSetDevice(int device) {
   return kSuccess;
 }
 
-EXPORT int hipDeviceGetAttribute(int* value, int attribute, int device) {
-  if (!IsDevice(device)) return Fail(kInvalidDevice);
-  if (attribute != 63) return Fail(kInvalidValue);
-  *value = 32;
-  return kSuccess;
-}
-
 #ifndef HIP_STAND_IN_MAJOR
 #error "HIP_STAND_IN_MAJOR is the version to stand in for"
 #endif

@@ -7,7 +7,7 @@
 namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 32;
-inline constexpr int kMaxLdsBytes = 64 * 1024;
+inline constexpr int kMaxLdsBytes = kGfx1201LdsBytes;
 inline constexpr int kDies = kGfx1201Dies;
 
 constexpr AttentionTile flash_tile(int head_dim_tile) {

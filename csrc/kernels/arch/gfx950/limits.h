@@ -7,7 +7,7 @@
 namespace jax_fa::arch {
 
 inline constexpr int kWaveSize = 64;
-inline constexpr int kMaxLdsBytes = 160 * 1024;
+inline constexpr int kMaxLdsBytes = kGfx950LdsBytes;
 inline constexpr int kDies = kGfx950Dies;
 
 constexpr AttentionTile flash_tile(int head_dim_tile) {

@@ -1,0 +1,84 @@
+// The targets of this package: the one table of facts about a chip that launcher, runtime and
+// Python (jax_fa._native.targets()) go by.
+#ifndef JAX_FA_RUNTIME_TARGETS_H_
+#define JAX_FA_RUNTIME_TARGETS_H_
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/attention/tiles.h"
+
+namespace jax_fa {
+
+// No fact has a default: a row that leaves one out does not compile (-Wextra -Werror names it).
+struct Target {
+  std::string_view name;        // the architecture, as LLVM and HIP spell it
+  std::string_view first_rocm;  // the oldest ROCm that loads its code objects
+  int compute_units;            // of the chip that the target stands for
+  int dies;                     // each has its own L2; workgroup ids go round them
+  int lds_bytes;                // the most that a workgroup may have
+  // Up to so many rows of a key head, the heads of its group packed, decode is the better kernel:
+  // its widest tile holds them, or, where there is none so wide, it reads K and V less often than a
+  // tile for each head would.
+  int packed_rows;
+  // Tiles of each family of kernels (launch/catalogue.h), narrowest head first; empty: none.
+  std::span<const AttentionTile> flash_tiles;
+  std::span<const AttentionTile> decode_tiles;
+  std::span<const AttentionTile> wide_decode_tiles;
+
+  constexpr int max_head_dim() const { return flash_tiles.back().head_dim; }
+
+  // The fewest keys that a tile of a kernel with splits holds.
+  constexpr int min_split_keys() const {
+    int keys = decode_tiles.front().block_kv;
+    for (const auto tiles : {decode_tiles, wide_decode_tiles}) {
+      for (const AttentionTile& tile : tiles) keys = std::min(keys, tile.block_kv);
+    }
+    return keys;
+  }
+};
+
+inline constexpr Target kTargets[] = {
+    {.name = "gfx950",  // MI355X
+     .first_rocm = "7.0",
+     .compute_units = 256,
+     .dies = kGfx950Dies,
+     .lds_bytes = kGfx950LdsBytes,
+     .packed_rows = 64,
+     .flash_tiles = kGfx950FlashTiles,
+     .decode_tiles = kGfx950DecodeTiles,
+     .wide_decode_tiles = {}},
+    {.name = "gfx1201",  // RX 9070 XT
+     .first_rocm = "6.2",
+     .compute_units = 64,
+     .dies = kGfx1201Dies,
+     .lds_bytes = kGfx1201LdsBytes,
+     .packed_rows = 64,
+     .flash_tiles = kGfx1201FlashTiles,
+     .decode_tiles = kGfx1201DecodeTiles,
+     .wide_decode_tiles = kGfx1201WideDecodeTiles},
+};
+
+// A head size is a multiple of this on every target (kernels/params.h).
+inline constexpr int kHeadDimMultiple = 8;
+
+// The widest head that some target has a kernel for.
+inline constexpr int kMaxHeadDim =
+    std::ranges::max_element(kTargets, {}, &Target::max_head_dim)->max_head_dim();
+
+// The target of this name; null when there is none.
+constexpr const Target* FindTarget(std::string_view name) {
+  for (const Target& target : kTargets) {
+    if (target.name == name) return &target;
+  }
+  return nullptr;
+}
+
+// "gfx950 and gfx1201" with "and"; with "or" and "any", "gfx950, gfx1201 or any".
+std::string TargetNames(std::string_view conjunction, std::string_view also = {});
+
+}  // namespace jax_fa
+
+#endif  // JAX_FA_RUNTIME_TARGETS_H_
