@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "emulator/decode/listing.h"
+#include "emulator/object/listing.h"
 #include "emulator/object/occupancy.h"
 #include "emulator/object/program.h"
 #include "emulator/run/stats.h"

@@ -23,16 +23,14 @@ using Overrides = std::map<std::string, double>;
 // (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1)
 using PyGroupTime = std::tuple<uint64_t, double, double, double, double>;
 
-Isa IsaNamed(const std::string& target) {
-  for (const TargetIsa* isa : {&Gfx950Isa(), &Gfx1201Isa()}) {
-    if (target == isa->name) return isa->isa;
-  }
-  throw nb::value_error(("target must be gfx950 or gfx1201; got " + target).c_str());
+const Chip& ChipNamed(const std::string& target) {
+  if (const Chip* chip = TargetNamed(target)) return *chip;
+  throw nb::value_error(("target must be " + TargetNames(" or ") + "; got " + target).c_str());
 }
 
 nb::list Constants(const std::string& target) {
   nb::list rows;
-  for (const ConstantRow& row : ConstantRows(IsaNamed(target))) {
+  for (const ConstantRow& row : *ChipNamed(target).timing.constants) {
     rows.append(
         nb::make_tuple(row.name, row.value, row.unit, std::string(1, row.confidence), row.source));
   }
@@ -41,7 +39,7 @@ nb::list Constants(const std::string& target) {
 
 PyGroupTime TimeOne(const TraceSet& traces, size_t place, uint32_t resident,
                     const Overrides& overrides) {
-  const TimingConstants constants(traces.isa(), overrides);
+  const TimingConstants constants(traces.chip(), overrides);
   GroupTime time;
   {
     const nb::gil_scoped_release release;
@@ -53,7 +51,7 @@ PyGroupTime TimeOne(const TraceSet& traces, size_t place, uint32_t resident,
 // (wave, kind, begin clk, end clk, instructions)
 nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrides) {
   nb::list slices;
-  for (const Slice& slice : traces.Slices(place, TimingConstants(traces.isa(), overrides))) {
+  for (const Slice& slice : traces.Slices(place, TimingConstants(traces.chip(), overrides))) {
     slices.append(nb::make_tuple(slice.wave, SliceName(slice.kind), slice.begin_clk, slice.end_clk,
                                  slice.instructions));
   }
@@ -63,14 +61,14 @@ nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrid
 nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
               const std::vector<PyGroupTime>& groups, double die_bytes, double memory_bytes,
               const Overrides& overrides) {
-  const Isa isa = IsaNamed(target);
+  const Chip& chip = ChipNamed(target);
   std::vector<GroupTime> times;
   times.reserve(groups.size());
   for (const auto& [group, clk, matrix_clk, long_matrix_clk, missed_bytes] : groups) {
     times.push_back({group, clk, matrix_clk, long_matrix_clk, missed_bytes});
   }
-  const GridTime time = TimeGrid(isa, simds, resident, times, {die_bytes, memory_bytes},
-                                 TimingConstants(isa, overrides));
+  const GridTime time = TimeGrid(chip, simds, resident, times, {die_bytes, memory_bytes},
+                                 TimingConstants(chip, overrides));
   nb::dict dict;
   dict["clk"] = time.clk;
   dict["dispatch_clk"] = time.dispatch_clk;
@@ -81,7 +79,7 @@ nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
   dict["clock_hz"] = time.clock_hz;
   dict["stream"] = time.stream;
   dict["simds"] = time.simds;
-  dict["flops_per_clk"] = ChipOf(isa).flops_per_clk;
+  dict["flops_per_clk"] = *chip.timing.flops_per_clk;
   return dict;
 }
 
@@ -105,7 +103,7 @@ void BindTiming(nb::module_& module) {
       .def("slices", &SlicesOf, "place"_a, "constants"_a);
   module.def("timing_constants", &Constants, "target"_a);
   module.def(
-      "chip_simds", [](const std::string& target) { return ChipOf(IsaNamed(target)).simds; },
+      "chip_simds", [](const std::string& target) { return ChipNamed(target).simds(); },
       "target"_a);
   module.def("time_grid", &Grid, "target"_a, "simds"_a, "resident"_a, "groups"_a, "die_bytes"_a,
              "memory_bytes"_a, "constants"_a);

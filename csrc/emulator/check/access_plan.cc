@@ -1,7 +1,5 @@
 #include "emulator/check/access_plan.h"
 
-#include <string_view>
-
 #include "emulator/state/wave.h"
 
 namespace jax_fa::emulator {
@@ -23,10 +21,8 @@ bool IsMemory(OpClass op_class) {
 
 // Sums and moves of 64 bits. A compiler gives them addends whose upper half is anything when it
 // wants the lower half of the result alone.
-bool HighToHigh(std::string_view mnemonic, size_t place) {
-  const bool product = mnemonic.starts_with("v_mad_") && mnemonic.find("64_") != mnemonic.npos;
-  if (product) return place == 2;
-  return mnemonic == "v_lshl_add_u64" || mnemonic == "v_mov_b64" || mnemonic == "s_mov_b64";
+bool HighToHigh(AccessClass access, size_t place) {
+  return access == AccessClass::kHighToHigh || (access == AccessClass::kSumHigh && place == 2);
 }
 
 class Planner {
@@ -35,26 +31,24 @@ class Planner {
 
   void Add(const Instruction& instruction) {
     const uint32_t flags = instruction.opcode->flags;
-    const std::string_view mnemonic = instruction.opcode->mnemonic;
+    const AccessClass access = instruction.opcode->traits.access;
     Access::Lanes lanes = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
     const OpClass op_class = instruction.opcode->op_class;
     const bool matrix = op_class == OpClass::kMatrix || op_class == OpClass::kSparseMatrix;
-    if (!matrix && ((flags & kCrossLane) != 0 || mnemonic.starts_with("v_readlane"))) {
-      lanes = Access::kUnknown;
-    }
+    if (!matrix && (flags & kCrossLane) != 0) lanes = Access::kUnknown;
 
     for (size_t place = 0; place < instruction.src.size(); ++place) {
       const bool moved = place == 0 && (instruction.mod.dpp != 0);
       const Operand operand = Selected(instruction, place);
       Read(operand, moved ? Access::kUnknown : lanes, static_cast<uint8_t>(place));
-      if (operand.dwords == 2 && plan_.reads != 0 && HighToHigh(mnemonic, place)) {
+      if (operand.dwords == 2 && plan_.reads != 0 && HighToHigh(access, place)) {
         Access& read = plan_.read[plan_.reads - 1u];
         read.high_to_high = read.place == place;
         plan_.high_to_high = plan_.high_to_high || read.high_to_high;
       }
     }
     Read(instruction.mem.soffset, lanes);
-    const bool one_lane = mnemonic.starts_with("v_writelane");
+    const bool one_lane = access == AccessClass::kWriteLane;
     // A load into half of a register keeps the other half as it will be when the load arrives.
     const bool reads_dst = (flags & kReadsDst) != 0 && !one_lane && !IsMemory(op_class);
     if (reads_dst) Read(instruction.dst, lanes);
@@ -67,8 +61,7 @@ class Planner {
     plan_.writes_one_lane = one_lane;
     const Access::Lanes written = (flags & kIgnoresExec) != 0 ? Access::kAll : Access::kActive;
     Write(instruction.dst, written);
-    const bool swaps = mnemonic.starts_with("v_swap") || mnemonic.find("_swap_") != mnemonic.npos;
-    if (swaps) Write(instruction.src[0], written);
+    if (access == AccessClass::kSwap) Write(instruction.src[0], written);
     Write(instruction.sdst, written);
     if ((flags & kWritesVccImplicitly) != 0) Write(Vcc(), written);
     if (instruction.dual) Add(*instruction.dual);
@@ -84,11 +77,10 @@ class Planner {
     operand.dwords = dwords;
     return operand;
   }
-  // Of a pair of float32 that both halves of a packed instruction take the same one of, that one.
+  // Where both halves of a packed instruction take the same one of a pair of float32, that one.
   static Operand Selected(const Instruction& instruction, size_t place) {
     Operand operand = instruction.src[place];
-    const bool packed = instruction.opcode->op_class == OpClass::kValuPacked &&
-                        std::string_view(instruction.opcode->mnemonic).ends_with("_f32");
+    const bool packed = instruction.opcode->traits.access == AccessClass::kPairs;
     const auto low = static_cast<uint16_t>((instruction.mod.op_sel >> place) & 1);
     if (packed && operand.dwords == 2 && low == ((instruction.mod.op_sel_hi >> place) & 1)) {
       operand.index = static_cast<uint16_t>(operand.index + low);

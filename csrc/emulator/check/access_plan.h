@@ -29,32 +29,11 @@ inline bool IsPlainScalar(const Access& access) {
 // What the rules on wait states (check/hazard.h) distinguish.
 struct HazardTraits {
   enum Unit : uint8_t { kScalarUnit, kVectorUnit, kMatrixUnit, kMemory, kLds } unit = kScalarUnit;
+  bool idle = false;  // the rules of this target have nothing to do at it
   uint8_t wait_states = 1;
   uint8_t passes = 0;   // matrix: groups of 4 cycles
   bool single = false;  // matrix: of the units for float32 (not XDL)
-  uint32_t flags = 0;
-  enum Flags : uint32_t {
-    kDpp = 1u << 0,
-    kReadsLane = 1u << 1,   // v_readlane, v_readfirstlane
-    kPicksLane = 1u << 2,   // v_readlane, v_writelane: source 1 is a lane
-    kSwapsLanes = 1u << 3,  // v_permlane*
-    kTranscendental = 1u << 4,
-    kShiftsResult = 1u << 5,  // SDWA and op_sel that write a part of the register
-    kDot = 1u << 6,
-    kUsesM0 = 1u << 7,  // LDS-DMA, s_sendmsg, s_movrel
-    kDivFmas = 1u << 8,
-    kWritesExecMask = 1u << 9,
-    kWideStore = 1u << 10,  // of more than 8 bytes a lane
-    kSetsRegister = 1u << 11,
-    kGetsRegister = 1u << 12,
-    kReadsMask = 1u << 18,  // v_cndmask, v_addc, v_subb: source 2 is a bit for each lane
-    // Of gfx1201.
-    kTouchesScalars = 1u << 13,   // reads or writes s0.. or VCC, other than for an address
-    kWaitsForScalars = 1u << 14,  // SMEM, buffer instructions
-    kWaitsForAlu = 1u << 15,      // s_wait_alu
-    kDropsCopies = 1u << 16,      // ds_nop
-    kVectorNop = 1u << 17,
-  };
+  uint32_t flags = 0;   // of the target (target/<name>/hazards.h)
   bool Is(uint32_t flag) const { return (flags & flag) != 0; }
 };
 

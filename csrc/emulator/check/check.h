@@ -1,8 +1,8 @@
 // What is wrong with a kernel though it may run: the checks of registers, LDS and barriers.
 //
-// Exec families report only what the operands of an instruction do not show: the LDS bytes that
-// each lane touches. Everything else the engine derives from the decoded instruction. All of these
-// do nothing when checks are off.
+// Who executes instructions tells only what their operands do not show: the LDS bytes that each
+// lane touches, results under way and their arrival, barriers. Everything else the checker derives
+// from the decoded instruction. All of these do nothing when checks are off.
 #ifndef JAX_FA_EMULATOR_CHECK_CHECK_H_
 #define JAX_FA_EMULATOR_CHECK_CHECK_H_
 
@@ -28,6 +28,25 @@ inline void CheckLdsWrite(Wave& wave, const Instruction& instruction, uint64_t l
                           const uint32_t* addresses, uint32_t bytes) {
   if (wave.checker) CheckLdsWriteSlow(wave, instruction, lanes, addresses, bytes);
 }
+
+// What a memory instruction hands in (exec/in_flight.h), and its arrival.
+void CheckIssuedSlow(Wave& wave, const Instruction& instruction, const InFlight& result);
+void CheckArrivedSlow(Wave& wave, const InFlight& result);
+inline void CheckIssued(Wave& wave, const Instruction& instruction, const InFlight& result) {
+  if (wave.checker) CheckIssuedSlow(wave, instruction, result);
+}
+inline void CheckArrived(Wave& wave, const InFlight& result) {
+  if (wave.checker) CheckArrivedSlow(wave, result);
+}
+
+// The barrier (exec/barrier.h): one wave has signalled, all have, one goes on behind it.
+void CheckBarrierSignal(const Wave& wave);
+void CheckBarrierComplete(const Workgroup& group);
+void CheckBarrierPass(const Wave& wave);
+
+// Registers that hold something before the first instruction.
+void DeclareVgpr(const Wave& wave, uint32_t index);
+void DeclareSgpr(const Wave& wave, uint32_t index);
 
 // A defect that need not stop the run: raised, or listed under `collect`.
 void Report(Wave& wave, const Instruction& instruction, const std::string& what, int lane = -1);

@@ -5,7 +5,6 @@
 
 #include "emulator/check/check.h"
 #include "emulator/decode/disassemble.h"
-#include "emulator/exec/scalar.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -51,7 +50,27 @@ void Checker::Begin(const Workgroup& group) {
   lds_bytes_ = group.lds;
   suspects_.clear();
   visible_ = {};
-  hazards_.Begin(group);
+  hazards_->Begin(group);
+}
+
+void CheckIssuedSlow(Wave& wave, const Instruction& instruction, const InFlight& result) {
+  wave.checker->IssueResult(wave, instruction, result);
+}
+void CheckArrivedSlow(Wave& wave, const InFlight& result) { wave.checker->Arrive(wave, result); }
+void CheckBarrierSignal(const Wave& wave) {
+  if (wave.checker) wave.checker->SignalBarrier(wave);
+}
+void CheckBarrierComplete(const Workgroup& group) {
+  if (group.checker) group.checker->CompleteBarrier(group);
+}
+void CheckBarrierPass(const Wave& wave) {
+  if (wave.checker) wave.checker->PassBarrier(wave);
+}
+void DeclareVgpr(const Wave& wave, uint32_t index) {
+  if (wave.checker) wave.checker->DeclareVgpr(wave, index);
+}
+void DeclareSgpr(const Wave& wave, uint32_t index) {
+  if (wave.checker) wave.checker->DeclareSgpr(wave, index);
 }
 
 void Checker::DeclareVgpr(const Wave& wave, uint32_t index) {
@@ -106,7 +125,7 @@ void Checker::Before(Wave& wave, const Instruction& instruction, const AccessPla
     Report(wave, instruction, "reads SCC, which was never written");
     State(wave).scc_written = true;
   }
-  hazards_.Step(wave, instruction, plan);
+  if (!plan.hazard.idle) hazards_->Step(wave, instruction, plan);
   // What a memory instruction loads is checked when it is issued.
   if (plan.arrives_later) return;
   for (uint32_t i = 0; i < plan.writes; ++i) CheckOverwrite(wave, instruction, plan.write[i]);

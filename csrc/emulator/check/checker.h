@@ -12,8 +12,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/check/access_plan.h"
@@ -24,6 +26,8 @@ namespace jax_fa::emulator {
 
 class Checker {
  public:
+  explicit Checker(std::unique_ptr<HazardRules> hazards) : hazards_(std::move(hazards)) {}
+
   // A new workgroup: nothing is written. `group.waves` have their initial registers declared by
   // DeclareVgpr and DeclareSgpr afterwards.
   void Begin(const Workgroup& group);
@@ -116,7 +120,7 @@ class Checker {
   std::vector<LdsDword> lds_;
   std::vector<Suspect> suspects_;
   std::span<const uint8_t> lds_bytes_;
-  HazardChecker hazards_;
+  const std::unique_ptr<HazardRules> hazards_;
   Sequences visible_ = {};  // writes that a completed barrier has made visible to all
 };
 

@@ -6,7 +6,6 @@
 
 #include "emulator/check/check.h"
 #include "emulator/check/checker.h"
-#include "emulator/exec/families.h"
 
 namespace jax_fa::emulator {
 namespace {

@@ -23,7 +23,7 @@ constexpr uint64_t kFloats64[] = {0x3fe0000000000000, 0xbfe0000000000000, 0x3ff0
                                   0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
                                   0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
 
-Operand Constant(uint64_t value, uint8_t dwords) {
+Operand ConstantOperand(uint64_t value, uint8_t dwords) {
   Operand operand;
   operand.kind = OperandKind::kConstant;
   operand.dwords = dwords;
@@ -33,14 +33,15 @@ Operand Constant(uint64_t value, uint8_t dwords) {
 }
 
 Operand InlineFloat(uint32_t index, const SourceContext& context) {
-  if (context.flags & kF64Sources) return Constant(kFloats64[index], context.dwords);
+  if (context.flags & kF64Sources) return ConstantOperand(kFloats64[index], context.dwords);
   if (context.flags & (kF16Sources | kBf16Sources)) {
     const bool is_bf16 = (context.flags & kBf16Sources) != 0;
-    Operand operand = Constant(is_bf16 ? kFloatsBf16[index] : kFloats16[index], context.dwords);
+    Operand operand =
+        ConstantOperand(is_bf16 ? kFloatsBf16[index] : kFloats16[index], context.dwords);
     operand.is_16bit_constant = true;
     return operand;
   }
-  return Constant(kFloats32[index], context.dwords);
+  return ConstantOperand(kFloats32[index], context.dwords);
 }
 
 }  // namespace
@@ -71,14 +72,20 @@ std::string UnknownOpcode(Encoding encoding, uint32_t number) {
   return std::string("unknown ") + EncodingName(encoding) + " opcode " + std::to_string(number);
 }
 
-bool DecodeScalarRegister(uint32_t code, Isa isa, uint8_t dwords, Operand* operand) {
+bool DecodeScalarRegister(uint32_t code, const ScalarCodes& codes, uint8_t dwords,
+                          Operand* operand) {
   if (code > 127) return false;
   uint32_t index = code;
-  if (isa == Isa::kGfx950) {
-    // 102..105 are FLAT_SCRATCH and XNACK_MASK, 124 is M0, 125 does not exist.
-    if (code >= 102 && code <= 105) index = kSgprFlatScratchLo + (code - 102);
-    if (code == 124) index = kSgprM0;
-    if (code == 125) return false;
+  constexpr uint32_t kFlatScratchCodes = 4;
+  if (codes.flat_scratch != kNoCode && code >= codes.flat_scratch &&
+      code < codes.flat_scratch + kFlatScratchCodes) {
+    index = kSgprFlatScratchLo + (code - codes.flat_scratch);
+  } else if (code == codes.m0) {
+    index = kSgprM0;
+  } else if (code == codes.null) {
+    index = kSgprNull;
+  } else if (code == kSgprM0 || code == kSgprNull) {
+    return false;  // a code that this target has nothing at
   }
   operand->kind = OperandKind::kSgpr;
   operand->dwords = dwords;
@@ -104,12 +111,12 @@ bool DecodeSource(uint32_t code, SourceContext* context, Operand* operand) {
     *operand = VgprOperand(code - 256, context->dwords);
     return code < 512;
   }
-  if (code <= 127) return DecodeScalarRegister(code, context->isa, context->dwords, operand);
+  if (code <= 127) return DecodeScalarRegister(code, *context->codes, context->dwords, operand);
   if (code <= 208) {
     const int64_t value = code <= 192 ? int64_t{code} - 128 : 192 - int64_t{code};
-    *operand =
-        Constant(wide ? static_cast<uint64_t>(value) : uint64_t{static_cast<uint32_t>(value)},
-                 context->dwords);
+    *operand = ConstantOperand(
+        wide ? static_cast<uint64_t>(value) : uint64_t{static_cast<uint32_t>(value)},
+        context->dwords);
     return true;
   }
   if (code >= 240 && code <= 248) {
@@ -121,7 +128,8 @@ bool DecodeSource(uint32_t code, SourceContext* context, Operand* operand) {
     context->literal_used = true;
     // A literal of a 64-bit float is its high half.
     const uint64_t literal = *context->literal;
-    *operand = Constant(context->flags & kF64Sources ? literal << 32 : literal, context->dwords);
+    *operand =
+        ConstantOperand(context->flags & kF64Sources ? literal << 32 : literal, context->dwords);
     return true;
   }
   switch (code) {
@@ -132,45 +140,13 @@ bool DecodeSource(uint32_t code, SourceContext* context, Operand* operand) {
     case kVccz:
     case kExecz:
     case kSccSource:
-      if (context->isa == Isa::kGfx1201 && (code == kVccz || code == kExecz)) return false;
+      if (!context->codes->has_vccz_and_execz && (code == kVccz || code == kExecz)) return false;
       operand->kind = OperandKind::kSpecial;
       operand->dwords = context->dwords;
       operand->index = static_cast<uint16_t>(code);
       return true;
     default:
       return false;
-  }
-}
-
-uint64_t ReadScalarSource(const Wave& wave, const Operand& operand) {
-  switch (operand.kind) {
-    case OperandKind::kSgpr: {
-      const uint64_t low = wave.ReadSgpr(operand.index);
-      if (operand.dwords < 2 || operand.index == kSgprNull) return low;
-      return low | (uint64_t{wave.ReadSgpr(operand.index + 1u)} << 32);
-    }
-    case OperandKind::kConstant:
-      return operand.value | (uint64_t{operand.value_high} << 32);
-    case OperandKind::kSpecial:
-      switch (operand.index) {
-        case kVccz:
-          return wave.ReadMask(kSgprVccLo) == 0;
-        case kExecz:
-          return wave.exec == 0;
-        case kSccSource:
-          return wave.scc;
-        case kSharedBase:
-          return kSharedAperture;
-        case kSharedLimit:
-          return kSharedAperture | 0xffffffff;
-        case kPrivateBase:
-          return kPrivateAperture;
-        case kPrivateLimit:
-          return kPrivateAperture | 0xffffffff;
-      }
-      return 0;
-    default:
-      return 0;
   }
 }
 

@@ -253,7 +253,7 @@ constexpr Opcode kRows[] = {
               kCrossLane),
     MemoryRow("ds_read_b64_tr_b8", OpClass::kLdsRead, &ExecReadTranspose<8>, 2, {1, 0, 0},
               kCrossLane),
-    MemoryRow("ds_nop", OpClass::kNop, &ExecNothing, 0, {0, 0, 0}, 0),
+    With(MemoryRow("ds_nop", OpClass::kNop, &ExecNothing, 0, {0, 0, 0}, 0), HazardClass::kLdsNop),
     JAX_FA_LDS_ATOMICS(uint32_t, "32"),
     JAX_FA_LDS_ATOMICS(uint64_t, "64"),
 };

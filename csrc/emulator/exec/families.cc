@@ -3,7 +3,9 @@
 #include <stdexcept>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "emulator/exec/scalar.h"
 #include "emulator/simd/level.h"
 
 namespace jax_fa::emulator {
@@ -24,13 +26,29 @@ namespace {
 
 using Rows = std::unordered_map<std::string_view, const Opcode*>;
 
+// The scalar operations as rows.
+std::span<const Opcode> ScalarRows() {
+  static const std::vector<Opcode> rows = [] {
+    std::vector<Opcode> made;
+    for (std::span<const ScalarOp> ops : {ScalarAluOps(), ScalarMoveOps(), ScalarFloatOps(),
+                                          ScalarControlOps(), ScalarMemoryOps()}) {
+      for (const ScalarOp& op : ops) {
+        made.push_back({op.encoding, 0, op.name, op.op_class, op.exec, op.dst_dwords, 0,
+                        op.src_dwords, op.flags, op.traits});
+      }
+    }
+    return made;
+  }();
+  return rows;
+}
+
 Rows AllRows() {
   Rows rows;
   for (std::span<const Opcode> family :
        {SimdValuF32Rows(), SimdValuIntRows(), SimdValuCompareRows(), SimdValuConvertRows(),
         SimdValuF16Rows(), SimdValuWideRows(), SimdValuDotRows(), SimdValuLaneRows(),
         SimdMatrixRows(), SimdMatrixBlockRows(), SimdMatrixNarrowRows(), DsRows(), DsLaneRows(),
-        VmemRows(), MubufRows()}) {
+        VmemRows(), MubufRows(), ScalarRows()}) {
     for (const Opcode& row : family) {
       if (!rows.emplace(row.mnemonic, &row).second) {
         throw std::logic_error(std::string("two family rows named ") + row.mnemonic);

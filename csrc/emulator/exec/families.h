@@ -20,17 +20,9 @@
 #include <span>
 #include <string_view>
 
-#include "emulator/decode/decode.h"
+#include "emulator/state/instruction.h"
 
 namespace jax_fa::emulator {
-
-// Flags of memory rows, beside OpFlags.
-enum MemoryFlags : uint32_t {
-  kIsStore = 1u << 20,
-  kIsAtomic = 1u << 21,
-  kLoadsToLds = 1u << 22,
-  kTwoAddresses = 1u << 23,  // DS read2, write2: two 8-bit offsets
-};
 
 // One opcode of a target.
 struct OpcodeName {

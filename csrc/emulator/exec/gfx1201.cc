@@ -5,6 +5,7 @@
 #include "emulator/exec/transfer.h"
 #include "emulator/simd/valu_op.h"
 #include "emulator/state/memory.h"
+#include "emulator/state/operand.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -146,12 +147,18 @@ ExecFn ChooseDualExec(const Instruction& x, const Instruction& y) {
 std::span<const Opcode> Gfx1201OwnRows() {
   constexpr uint32_t kLanes = kCrossLane | kReadsDst | kIntSources;
   static constexpr Opcode kRows[] = {
-      Row("v_permlane16_b32", OpClass::kValu, ExecPermlane16<0>, 1, {1, 1, 1}, kLanes),
-      Row("v_permlanex16_b32", OpClass::kValu, ExecPermlane16<16>, 1, {1, 1, 1}, kLanes),
-      Row("v_permlane16_var_b32", OpClass::kValu, ExecPermlane16Var<0>, 1, {1, 1, 0}, kLanes),
-      Row("v_permlanex16_var_b32", OpClass::kValu, ExecPermlane16Var<16>, 1, {1, 1, 0}, kLanes),
-      Row("v_permlane64_b32", OpClass::kValu, ExecPermlane64, 1, {1, 0, 0},
-          kCrossLane | kIntSources),
+      With(Row("v_permlane16_b32", OpClass::kValu, ExecPermlane16<0>, 1, {1, 1, 1}, kLanes),
+           HazardClass::kSwapLanes),
+      With(Row("v_permlanex16_b32", OpClass::kValu, ExecPermlane16<16>, 1, {1, 1, 1}, kLanes),
+           HazardClass::kSwapLanes),
+      With(Row("v_permlane16_var_b32", OpClass::kValu, ExecPermlane16Var<0>, 1, {1, 1, 0}, kLanes),
+           HazardClass::kSwapLanes),
+      With(
+          Row("v_permlanex16_var_b32", OpClass::kValu, ExecPermlane16Var<16>, 1, {1, 1, 0}, kLanes),
+          HazardClass::kSwapLanes),
+      With(Row("v_permlane64_b32", OpClass::kValu, ExecPermlane64, 1, {1, 0, 0},
+               kCrossLane | kIntSources),
+           HazardClass::kSwapLanes),
       MemoryRow("global_load_tr_b128", OpClass::kVmemLoad, ExecLoadTranspose, 4, {2, 0, 2}, 0),
       MemoryRow("global_inv", OpClass::kVmemLoad, ExecCacheControl<Counter::kLoad>, 0, {}, 0),
       MemoryRow("global_wb", OpClass::kVmemStore, ExecCacheControl<Counter::kStore>, 0, {}, 0),

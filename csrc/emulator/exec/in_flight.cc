@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "emulator/check/checker.h"
+#include "emulator/check/check.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -67,7 +67,7 @@ void Deliver(Wave& wave, const InFlight& result) {
       DeliverLds(wave, result);
       break;
   }
-  if (wave.checker) wave.checker->Arrive(wave, result);
+  CheckArrived(wave, result);
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ void Push(Wave& wave, const Instruction& instruction, InFlight& result) {
     result.unproven |= CounterBit(result.also);
     ++wave.pending[static_cast<size_t>(result.also)];
   }
-  if (wave.checker) wave.checker->IssueResult(wave, instruction, result);
+  CheckIssued(wave, instruction, result);
   wave.in_flight.push_back(std::move(wave.recycled.back()));
   wave.recycled.pop_back();
 }

@@ -37,12 +37,12 @@ constexpr uint32_t CounterBit(Counter counter) { return 1u << static_cast<uint32
 // if all the out-of-order results had come first.
 void WaitFor(Wave& wave, uint32_t counters, uint32_t count);
 
-// What gfx950's s_waitcnt asks for: vmcnt in bits [3:0] and [15:14], expcnt in [6:4], lgkmcnt in
-// [11:8]. LDS and scalar memory share lgkmcnt. All bits set: no wait.
+// What s_waitcnt asks for, which has all counters in one operand: vmcnt in bits [3:0] and [15:14],
+// expcnt in [6:4], lgkmcnt in [11:8]. LDS and scalar memory share lgkmcnt. All bits set: no wait.
 struct WaitCounts {
   uint32_t vmcnt, lgkmcnt;
 };
-constexpr WaitCounts Gfx950WaitCounts(uint32_t bits) {
+constexpr WaitCounts PackedWaitCounts(uint32_t bits) {
   return {(bits & 15) | ((bits >> 10) & 0x30), (bits >> 8) & 15};
 }
 

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-#include "emulator/decode/decode.h"
-#include "emulator/state/wave.h"
+#include "emulator/state/operand.h"
 
 namespace jax_fa::emulator {
 

@@ -1,33 +1,28 @@
 // Scalar instructions: how the exec files offer their rows, and how they read and write operands.
 //
-// One ScalarOp serves both targets: it carries each target's opcode number and mnemonic.
+// The targets give the operations their numbers and, where they differ, their names
+// (target/<name>/names.cc).
 #ifndef JAX_FA_EMULATOR_EXEC_SCALAR_H_
 #define JAX_FA_EMULATOR_EXEC_SCALAR_H_
 
 #include <cstdint>
 #include <span>
 
-#include "emulator/decode/decode.h"
-#include "emulator/state/wave.h"
+#include "emulator/state/instruction.h"
+#include "emulator/state/operand.h"
 
 namespace jax_fa::emulator {
 
-inline constexpr int kAbsent = -1;  // the target has no such opcode
-
 struct ScalarOp {
   Encoding encoding;
-  int gfx950, gfx1201;  // opcode numbers
   const char* name;
-  const char* name_gfx1201;  // null: as `name`
   OpClass op_class;
   ExecFn exec;
   uint8_t dst_dwords;
   std::array<uint8_t, 3> src_dwords;
   uint32_t flags;
+  OpTraits traits = {};
 };
-
-// Beside OpFlags, for scalar rows only.
-inline constexpr uint32_t kTakesLiteral = 1u << 31;  // a literal always follows: src2
 
 std::span<const ScalarOp> ScalarAluOps();      // exec/sop2.cc
 std::span<const ScalarOp> ScalarMoveOps();     // exec/sop1.cc

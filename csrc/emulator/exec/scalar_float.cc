@@ -198,31 +198,26 @@ void PackHalvesTowardZero(Wave& wave, const Instruction& instruction) {
 constexpr OpClass kAlu = OpClass::kSalu;
 constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k11 = {1, 1, 0}, k111 = {1, 1, 1};
 
-#define UNARY(number, name, exec, flags) \
-  {kSop1, kAbsent, number, name, nullptr, kAlu, exec, 1, k1, flags}
-#define BINARY(number, name, exec, flags) \
-  {kSop2, kAbsent, number, name, nullptr, kAlu, exec, 1, k11, flags}
-#define COMPARES(base, type, Format, flags)                                   \
-  COMPARE(base + 0, "s_cmp_lt_" type, Format, a < b, flags),                  \
-      COMPARE(base + 1, "s_cmp_eq_" type, Format, a == b, flags),             \
-      COMPARE(base + 2, "s_cmp_le_" type, Format, a <= b, flags),             \
-      COMPARE(base + 3, "s_cmp_gt_" type, Format, a > b, flags),              \
-      COMPARE(base + 4, "s_cmp_lg_" type, Format, a < b || a > b, flags),     \
-      COMPARE(base + 5, "s_cmp_ge_" type, Format, a >= b, flags),             \
-      COMPARE(base + 6, "s_cmp_o_" type, Format, a == a && b == b, flags),    \
-      COMPARE(base + 7, "s_cmp_u_" type, Format, a != a || b != b, flags),    \
-      COMPARE(base + 8, "s_cmp_nge_" type, Format, !(a >= b), flags),         \
-      COMPARE(base + 9, "s_cmp_nlg_" type, Format, !(a < b || a > b), flags), \
-      COMPARE(base + 10, "s_cmp_ngt_" type, Format, !(a > b), flags),         \
-      COMPARE(base + 11, "s_cmp_nle_" type, Format, !(a <= b), flags),        \
-      COMPARE(base + 12, "s_cmp_neq_" type, Format, a != b, flags),           \
-      COMPARE(base + 13, "s_cmp_nlt_" type, Format, !(a < b), flags)
-#define COMPARE(number, name, Format, expression, flags)                         \
+#define UNARY(name, exec, flags) {kSop1, name, kAlu, exec, 1, k1, flags}
+#define BINARY(name, exec, flags) {kSop2, name, kAlu, exec, 1, k11, flags}
+#define COMPARES(type, Format, flags)                               \
+  COMPARE("s_cmp_lt_" type, Format, a < b, flags),                  \
+      COMPARE("s_cmp_eq_" type, Format, a == b, flags),             \
+      COMPARE("s_cmp_le_" type, Format, a <= b, flags),             \
+      COMPARE("s_cmp_gt_" type, Format, a > b, flags),              \
+      COMPARE("s_cmp_lg_" type, Format, a<b || a> b, flags),        \
+      COMPARE("s_cmp_ge_" type, Format, a >= b, flags),             \
+      COMPARE("s_cmp_o_" type, Format, a == a && b == b, flags),    \
+      COMPARE("s_cmp_u_" type, Format, a != a || b != b, flags),    \
+      COMPARE("s_cmp_nge_" type, Format, !(a >= b), flags),         \
+      COMPARE("s_cmp_nlg_" type, Format, !(a < b || a > b), flags), \
+      COMPARE("s_cmp_ngt_" type, Format, !(a > b), flags),          \
+      COMPARE("s_cmp_nle_" type, Format, !(a <= b), flags),         \
+      COMPARE("s_cmp_neq_" type, Format, a != b, flags),            \
+      COMPARE("s_cmp_nlt_" type, Format, !(a < b), flags)
+#define COMPARE(name, Format, expression, flags)                                 \
   {kSopc,                                                                        \
-   kAbsent,                                                                      \
-   number,                                                                       \
    name,                                                                         \
-   nullptr,                                                                      \
    kAlu,                                                                         \
    Compare<Format, [](Format::Type a, Format::Type b) { return (expression); }>, \
    0,                                                                            \
@@ -230,44 +225,44 @@ constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k11 = {1, 1, 0}, k111 = {1, 1, 
    kWritesScc | flags}
 
 constexpr ScalarOp kOps[] = {
-    BINARY(64, "s_add_f32", (Binary<F32, [](float a, float b) { return a + b; }>), 0),
-    BINARY(65, "s_sub_f32", (Binary<F32, [](float a, float b) { return a - b; }>), 0),
-    BINARY(66, "s_min_num_f32", (Binary<F32, kMinNumber<float>>), 0),
-    BINARY(67, "s_max_num_f32", (Binary<F32, kMaxNumber<float>>), 0),
-    BINARY(68, "s_mul_f32", (Binary<F32, [](float a, float b) { return a * b; }>), 0),
-    {kSop2, kAbsent, 69, "s_fmaak_f32", nullptr, kAlu, Fma<F32, 0, 1, 2>, 1, k111, kTakesLiteral},
-    {kSop2, kAbsent, 70, "s_fmamk_f32", nullptr, kAlu, Fma<F32, 0, 2, 1>, 1, k111, kTakesLiteral},
-    BINARY(71, "s_fmac_f32", (Fma<F32, 0, 1, 3>), kReadsDst),
-    BINARY(72, "s_cvt_pk_rtz_f16_f32", PackHalvesTowardZero, 0),
-    BINARY(73, "s_add_f16", (Binary<F16, [](double a, double b) { return a + b; }>), kF16Sources),
-    BINARY(74, "s_sub_f16", (Binary<F16, [](double a, double b) { return a - b; }>), kF16Sources),
-    BINARY(75, "s_min_num_f16", (Binary<F16, kMinNumber<double>>), kF16Sources),
-    BINARY(76, "s_max_num_f16", (Binary<F16, kMaxNumber<double>>), kF16Sources),
-    BINARY(77, "s_mul_f16", (Binary<F16, [](double a, double b) { return a * b; }>), kF16Sources),
-    BINARY(78, "s_fmac_f16", (Fma<F16, 0, 1, 3>), kReadsDst | kF16Sources),
-    BINARY(79, "s_minimum_f32", (Binary<F32, kMinimum<float>>), 0),
-    BINARY(80, "s_maximum_f32", (Binary<F32, kMaximum<float>>), 0),
-    BINARY(81, "s_minimum_f16", (Binary<F16, kMinimum<double>>), kF16Sources),
-    BINARY(82, "s_maximum_f16", (Binary<F16, kMaximum<double>>), kF16Sources),
+    BINARY("s_add_f32", (Binary<F32, [](float a, float b) { return a + b; }>), 0),
+    BINARY("s_sub_f32", (Binary<F32, [](float a, float b) { return a - b; }>), 0),
+    BINARY("s_min_num_f32", (Binary<F32, kMinNumber<float>>), 0),
+    BINARY("s_max_num_f32", (Binary<F32, kMaxNumber<float>>), 0),
+    BINARY("s_mul_f32", (Binary<F32, [](float a, float b) { return a * b; }>), 0),
+    {kSop2, "s_fmaak_f32", kAlu, Fma<F32, 0, 1, 2>, 1, k111, kTakesLiteral},
+    {kSop2, "s_fmamk_f32", kAlu, Fma<F32, 0, 2, 1>, 1, k111, kTakesLiteral},
+    BINARY("s_fmac_f32", (Fma<F32, 0, 1, 3>), kReadsDst),
+    BINARY("s_cvt_pk_rtz_f16_f32", PackHalvesTowardZero, 0),
+    BINARY("s_add_f16", (Binary<F16, [](double a, double b) { return a + b; }>), kF16Sources),
+    BINARY("s_sub_f16", (Binary<F16, [](double a, double b) { return a - b; }>), kF16Sources),
+    BINARY("s_min_num_f16", (Binary<F16, kMinNumber<double>>), kF16Sources),
+    BINARY("s_max_num_f16", (Binary<F16, kMaxNumber<double>>), kF16Sources),
+    BINARY("s_mul_f16", (Binary<F16, [](double a, double b) { return a * b; }>), kF16Sources),
+    BINARY("s_fmac_f16", (Fma<F16, 0, 1, 3>), kReadsDst | kF16Sources),
+    BINARY("s_minimum_f32", (Binary<F32, kMinimum<float>>), 0),
+    BINARY("s_maximum_f32", (Binary<F32, kMaximum<float>>), 0),
+    BINARY("s_minimum_f16", (Binary<F16, kMinimum<double>>), kF16Sources),
+    BINARY("s_maximum_f16", (Binary<F16, kMaximum<double>>), kF16Sources),
 
-    UNARY(96, "s_ceil_f32", (Unary<F32, [](float a) { return std::ceil(a); }>), 0),
-    UNARY(97, "s_floor_f32", (Unary<F32, [](float a) { return std::floor(a); }>), 0),
-    UNARY(98, "s_trunc_f32", (Unary<F32, [](float a) { return std::trunc(a); }>), 0),
-    UNARY(99, "s_rndne_f32", (Unary<F32, kRoundEven<float>>), 0),
-    UNARY(100, "s_cvt_f32_i32", IntegerToFloat<int32_t>, 0),
-    UNARY(101, "s_cvt_f32_u32", IntegerToFloat<uint32_t>, 0),
-    UNARY(102, "s_cvt_i32_f32", FloatToInteger<int32_t>, 0),
-    UNARY(103, "s_cvt_u32_f32", FloatToInteger<uint32_t>, 0),
-    UNARY(104, "s_cvt_f16_f32", FloatToHalf, 0),
-    UNARY(105, "s_cvt_f32_f16", HalfToFloat<0>, kF16Sources),
-    UNARY(106, "s_cvt_hi_f32_f16", HalfToFloat<16>, kF16Sources),
-    UNARY(107, "s_ceil_f16", (Unary<F16, [](double a) { return std::ceil(a); }>), kF16Sources),
-    UNARY(108, "s_floor_f16", (Unary<F16, [](double a) { return std::floor(a); }>), kF16Sources),
-    UNARY(109, "s_trunc_f16", (Unary<F16, [](double a) { return std::trunc(a); }>), kF16Sources),
-    UNARY(110, "s_rndne_f16", (Unary<F16, kRoundEven<double>>), kF16Sources),
+    UNARY("s_ceil_f32", (Unary<F32, [](float a) { return std::ceil(a); }>), 0),
+    UNARY("s_floor_f32", (Unary<F32, [](float a) { return std::floor(a); }>), 0),
+    UNARY("s_trunc_f32", (Unary<F32, [](float a) { return std::trunc(a); }>), 0),
+    UNARY("s_rndne_f32", (Unary<F32, kRoundEven<float>>), 0),
+    UNARY("s_cvt_f32_i32", IntegerToFloat<int32_t>, 0),
+    UNARY("s_cvt_f32_u32", IntegerToFloat<uint32_t>, 0),
+    UNARY("s_cvt_i32_f32", FloatToInteger<int32_t>, 0),
+    UNARY("s_cvt_u32_f32", FloatToInteger<uint32_t>, 0),
+    UNARY("s_cvt_f16_f32", FloatToHalf, 0),
+    UNARY("s_cvt_f32_f16", HalfToFloat<0>, kF16Sources),
+    UNARY("s_cvt_hi_f32_f16", HalfToFloat<16>, kF16Sources),
+    UNARY("s_ceil_f16", (Unary<F16, [](double a) { return std::ceil(a); }>), kF16Sources),
+    UNARY("s_floor_f16", (Unary<F16, [](double a) { return std::floor(a); }>), kF16Sources),
+    UNARY("s_trunc_f16", (Unary<F16, [](double a) { return std::trunc(a); }>), kF16Sources),
+    UNARY("s_rndne_f16", (Unary<F16, kRoundEven<double>>), kF16Sources),
 
-    COMPARES(65, "f32", F32, 0),
-    COMPARES(81, "f16", F16, kF16Sources),
+    COMPARES("f32", F32, 0),
+    COMPARES("f16", F16, kF16Sources),
 };
 
 }  // namespace

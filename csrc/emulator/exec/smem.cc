@@ -100,46 +100,43 @@ void ReadTime(Wave& wave, const Instruction& instruction) {
 void Nothing(Wave&, const Instruction&) {}
 
 constexpr OpClass kLoad = OpClass::kSmem;
-#define LOAD(number950, number1201, name, name1201, exec, dwords) \
-  {kSmemEncoding, number950, number1201, name, name1201, kLoad, exec, dwords, {2, 1, 0}, 0}
-#define BUFFER_LOAD(number950, number1201, name, name1201, exec, dwords) \
-  {kSmemEncoding, number950, number1201, name, name1201, kLoad, exec, dwords, {4, 1, 0}, 0}
-#define NOTHING(number950, number1201, name) \
-  {kSmemEncoding, number950, number1201, name, nullptr, kLoad, Nothing, 0, {}, 0}
+#define LOAD(name, exec, dwords) {kSmemEncoding, name, kLoad, exec, dwords, {2, 1, 0}, 0}
+#define BUFFER_LOAD(name, exec, dwords) {kSmemEncoding, name, kLoad, exec, dwords, {4, 1, 0}, 0}
+#define NOTHING(name) {kSmemEncoding, name, kLoad, Nothing, 0, {}, 0}
 
 constexpr ScalarOp kOps[] = {
-    LOAD(0, 0, "s_load_dword", "s_load_b32", Load<1>, 1),
-    LOAD(1, 1, "s_load_dwordx2", "s_load_b64", Load<2>, 2),
-    LOAD(2, 2, "s_load_dwordx4", "s_load_b128", Load<4>, 4),
-    LOAD(3, 3, "s_load_dwordx8", "s_load_b256", Load<8>, 8),
-    LOAD(4, 4, "s_load_dwordx16", "s_load_b512", Load<16>, 16),
-    LOAD(kAbsent, 5, "s_load_b96", nullptr, Load<3>, 3),
-    LOAD(kAbsent, 8, "s_load_i8", nullptr, LoadSmall<int8_t>, 1),
-    LOAD(kAbsent, 9, "s_load_u8", nullptr, LoadSmall<uint8_t>, 1),
-    LOAD(kAbsent, 10, "s_load_i16", nullptr, LoadSmall<int16_t>, 1),
-    LOAD(kAbsent, 11, "s_load_u16", nullptr, LoadSmall<uint16_t>, 1),
-    BUFFER_LOAD(8, 16, "s_buffer_load_dword", "s_buffer_load_b32", BufferLoad<1>, 1),
-    BUFFER_LOAD(9, 17, "s_buffer_load_dwordx2", "s_buffer_load_b64", BufferLoad<2>, 2),
-    BUFFER_LOAD(10, 18, "s_buffer_load_dwordx4", "s_buffer_load_b128", BufferLoad<4>, 4),
-    BUFFER_LOAD(11, 19, "s_buffer_load_dwordx8", "s_buffer_load_b256", BufferLoad<8>, 8),
-    BUFFER_LOAD(12, 20, "s_buffer_load_dwordx16", "s_buffer_load_b512", BufferLoad<16>, 16),
-    BUFFER_LOAD(kAbsent, 21, "s_buffer_load_b96", nullptr, BufferLoad<3>, 3),
-    BUFFER_LOAD(kAbsent, 24, "s_buffer_load_i8", nullptr, BufferLoadSmall<int8_t>, 1),
-    BUFFER_LOAD(kAbsent, 25, "s_buffer_load_u8", nullptr, BufferLoadSmall<uint8_t>, 1),
-    BUFFER_LOAD(kAbsent, 26, "s_buffer_load_i16", nullptr, BufferLoadSmall<int16_t>, 1),
-    BUFFER_LOAD(kAbsent, 27, "s_buffer_load_u16", nullptr, BufferLoadSmall<uint16_t>, 1),
-    {kSmemEncoding, 36, kAbsent, "s_memtime", nullptr, kLoad, ReadTime, 2, {}, 0},
-    {kSmemEncoding, 37, kAbsent, "s_memrealtime", nullptr, kLoad, ReadTime, 2, {}, 0},
-    {kSop1, kAbsent, 77, "s_sendmsg_rtn_b64", nullptr, kLoad, ReadTime, 2, {}, 0},
-    NOTHING(32, 33, "s_dcache_inv"),
-    NOTHING(33, kAbsent, "s_dcache_wb"),
-    NOTHING(34, kAbsent, "s_dcache_inv_vol"),
-    NOTHING(35, kAbsent, "s_dcache_wb_vol"),
-    NOTHING(kAbsent, 36, "s_prefetch_inst"),
-    NOTHING(kAbsent, 37, "s_prefetch_inst_pc_rel"),
-    NOTHING(kAbsent, 38, "s_prefetch_data"),
-    NOTHING(kAbsent, 39, "s_buffer_prefetch_data"),
-    NOTHING(kAbsent, 40, "s_prefetch_data_pc_rel"),
+    LOAD("s_load_dword", Load<1>, 1),
+    LOAD("s_load_dwordx2", Load<2>, 2),
+    LOAD("s_load_dwordx4", Load<4>, 4),
+    LOAD("s_load_dwordx8", Load<8>, 8),
+    LOAD("s_load_dwordx16", Load<16>, 16),
+    LOAD("s_load_b96", Load<3>, 3),
+    LOAD("s_load_i8", LoadSmall<int8_t>, 1),
+    LOAD("s_load_u8", LoadSmall<uint8_t>, 1),
+    LOAD("s_load_i16", LoadSmall<int16_t>, 1),
+    LOAD("s_load_u16", LoadSmall<uint16_t>, 1),
+    BUFFER_LOAD("s_buffer_load_dword", BufferLoad<1>, 1),
+    BUFFER_LOAD("s_buffer_load_dwordx2", BufferLoad<2>, 2),
+    BUFFER_LOAD("s_buffer_load_dwordx4", BufferLoad<4>, 4),
+    BUFFER_LOAD("s_buffer_load_dwordx8", BufferLoad<8>, 8),
+    BUFFER_LOAD("s_buffer_load_dwordx16", BufferLoad<16>, 16),
+    BUFFER_LOAD("s_buffer_load_b96", BufferLoad<3>, 3),
+    BUFFER_LOAD("s_buffer_load_i8", BufferLoadSmall<int8_t>, 1),
+    BUFFER_LOAD("s_buffer_load_u8", BufferLoadSmall<uint8_t>, 1),
+    BUFFER_LOAD("s_buffer_load_i16", BufferLoadSmall<int16_t>, 1),
+    BUFFER_LOAD("s_buffer_load_u16", BufferLoadSmall<uint16_t>, 1),
+    {kSmemEncoding, "s_memtime", kLoad, ReadTime, 2, {}, 0},
+    {kSmemEncoding, "s_memrealtime", kLoad, ReadTime, 2, {}, 0},
+    {kSop1, "s_sendmsg_rtn_b64", kLoad, ReadTime, 2, {}, 0},
+    NOTHING("s_dcache_inv"),
+    NOTHING("s_dcache_wb"),
+    NOTHING("s_dcache_inv_vol"),
+    NOTHING("s_dcache_wb_vol"),
+    NOTHING("s_prefetch_inst"),
+    NOTHING("s_prefetch_inst_pc_rel"),
+    NOTHING("s_prefetch_data"),
+    NOTHING("s_buffer_prefetch_data"),
+    NOTHING("s_prefetch_data_pc_rel"),
 };
 
 }  // namespace

@@ -132,106 +132,133 @@ void MoveRelativeDestination(Wave& wave, const Instruction& instruction) {
   WriteScalar<T>(wave, destination, ReadScalar<T>(wave, instruction.src[0]));
 }
 
-#define UNARY(number950, number1201, name, name1201, D, A, exec, flags)                            \
-  {kSop1, number950, number1201, name, name1201, kAlu, exec, sizeof(D) / 4, {sizeof(A) / 4, 0, 0}, \
-   flags}
-#define SAVE_EXEC(number950, number1201, op, op1201, expression)                 \
+#define UNARY(name, D, A, exec, flags) \
+  {kSop1, name, kAlu, exec, sizeof(D) / 4, {sizeof(A) / 4, 0, 0}, flags}
+#define SAVE_EXEC(op, expression)                                                \
   {kSop1,                                                                        \
-   number950,                                                                    \
-   number1201 + 1,                                                               \
    "s_" op "_saveexec_b64",                                                      \
-   "s_" op1201 "_saveexec_b64",                                                  \
    kAlu,                                                                         \
    SaveExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>,             \
    2,                                                                            \
    k2,                                                                           \
    kW | kReadsExec | kWritesExec},                                               \
   {                                                                              \
-    kSop1, kAbsent, number1201, "s_" op1201 "_saveexec_b32", nullptr, kAlu,      \
+    kSop1, "s_" op "_saveexec_b32", kAlu,                                        \
         SaveExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1, \
         kW | kReadsExec | kWritesExec                                            \
   }
-#define WRITE_EXEC(number950, number1201, op, op1201, expression)                 \
+#define WRITE_EXEC(op, expression)                                                \
   {kSop1,                                                                         \
-   number950,                                                                     \
-   number1201 + 1,                                                                \
    "s_" op "_wrexec_b64",                                                         \
-   "s_" op1201 "_wrexec_b64",                                                     \
    kAlu,                                                                          \
    WriteExec<u64, [](u64 s, u64 exec) -> u64 { return expression; }>,             \
    2,                                                                             \
    k2,                                                                            \
    kW | kReadsExec | kWritesExec},                                                \
   {                                                                               \
-    kSop1, kAbsent, number1201, "s_" op1201 "_wrexec_b32", nullptr, kAlu,         \
+    kSop1, "s_" op "_wrexec_b32", kAlu,                                           \
         WriteExec<u32, [](u32 s, u32 exec) -> u32 { return expression; }>, 1, k1, \
         kW | kReadsExec | kWritesExec                                             \
   }
 
 constexpr ScalarOp kOps[] = {
-    UNARY(0, 0, "s_mov_b32", nullptr, u32, u32, (kPlain<u32, u32, kIdentity<u32>>), 0),
-    UNARY(1, 1, "s_mov_b64", nullptr, u64, u64, (kPlain<u64, u64, kIdentity<u64>>), 0),
-    UNARY(2, 2, "s_cmov_b32", nullptr, u32, u32, MoveIfScc<u32>, kReadsScc | kReadsDst),
-    UNARY(3, 3, "s_cmov_b64", nullptr, u64, u64, MoveIfScc<u64>, kReadsScc | kReadsDst),
-    UNARY(4, 30, "s_not_b32", nullptr, u32, u32, (kTest<u32, u32, kNot<u32>>), kW),
-    UNARY(5, 31, "s_not_b64", nullptr, u64, u64, (kTest<u64, u64, kNot<u64>>), kW),
-    UNARY(6, 28, "s_wqm_b32", nullptr, u32, u32, (kTest<u32, u32, kWholeQuad<u32>>), kW),
-    UNARY(7, 29, "s_wqm_b64", nullptr, u64, u64, (kTest<u64, u64, kWholeQuad<u64>>), kW),
-    UNARY(8, 4, "s_brev_b32", nullptr, u32, u32, (kPlain<u32, u32, kReverse<u32>>), 0),
-    UNARY(9, 5, "s_brev_b64", nullptr, u64, u64, (kPlain<u64, u64, kReverse<u64>>), 0),
-    UNARY(10, 22, "s_bcnt0_i32_b32", nullptr, u32, u32, (kTest<u32, u32, kCountZeros<u32>>), kW),
-    UNARY(11, 23, "s_bcnt0_i32_b64", nullptr, u32, u64, (kTest<u32, u64, kCountZeros<u64>>), kW),
-    UNARY(12, 24, "s_bcnt1_i32_b32", nullptr, u32, u32, (kTest<u32, u32, kCountOnes<u32>>), kW),
-    UNARY(13, 25, "s_bcnt1_i32_b64", nullptr, u32, u64, (kTest<u32, u64, kCountOnes<u64>>), kW),
-    UNARY(14, kAbsent, "s_ff0_i32_b32", nullptr, u32, u32, (kPlain<u32, u32, kFirstZero<u32>>), 0),
-    UNARY(15, kAbsent, "s_ff0_i32_b64", nullptr, u32, u64, (kPlain<u32, u64, kFirstZero<u64>>), 0),
-    UNARY(16, 8, "s_ff1_i32_b32", "s_ctz_i32_b32", u32, u32, (kPlain<u32, u32, kFirstOne<u32>>), 0),
-    UNARY(17, 9, "s_ff1_i32_b64", "s_ctz_i32_b64", u32, u64, (kPlain<u32, u64, kFirstOne<u64>>), 0),
-    UNARY(18, 10, "s_flbit_i32_b32", "s_clz_i32_u32", u32, u32,
-          (kPlain<u32, u32, kLeadingZeros<u32>>), 0),
-    UNARY(19, 11, "s_flbit_i32_b64", "s_clz_i32_u64", u32, u64,
-          (kPlain<u32, u64, kLeadingZeros<u64>>), 0),
-    UNARY(20, 12, "s_flbit_i32", "s_cls_i32", u32, u32, (kPlain<u32, u32, kLeadingSigns<u32>>), 0),
-    UNARY(21, 13, "s_flbit_i32_i64", "s_cls_i32_i64", u32, u64,
-          (kPlain<u32, u64, kLeadingSigns<u64>>), 0),
-    UNARY(22, 14, "s_sext_i32_i8", nullptr, u32, u32,
+    UNARY("s_mov_b32", u32, u32, (kPlain<u32, u32, kIdentity<u32>>), 0),
+    {kSop1,
+     "s_mov_b64",
+     kAlu,
+     (kPlain<u64, u64, kIdentity<u64>>),
+     2,
+     {2, 0, 0},
+     0,
+     {.access = AccessClass::kHighToHigh}},
+    UNARY("s_cmov_b32", u32, u32, MoveIfScc<u32>, kReadsScc | kReadsDst),
+    UNARY("s_cmov_b64", u64, u64, MoveIfScc<u64>, kReadsScc | kReadsDst),
+    UNARY("s_not_b32", u32, u32, (kTest<u32, u32, kNot<u32>>), kW),
+    UNARY("s_not_b64", u64, u64, (kTest<u64, u64, kNot<u64>>), kW),
+    UNARY("s_wqm_b32", u32, u32, (kTest<u32, u32, kWholeQuad<u32>>), kW),
+    UNARY("s_wqm_b64", u64, u64, (kTest<u64, u64, kWholeQuad<u64>>), kW),
+    UNARY("s_brev_b32", u32, u32, (kPlain<u32, u32, kReverse<u32>>), 0),
+    UNARY("s_brev_b64", u64, u64, (kPlain<u64, u64, kReverse<u64>>), 0),
+    UNARY("s_bcnt0_i32_b32", u32, u32, (kTest<u32, u32, kCountZeros<u32>>), kW),
+    UNARY("s_bcnt0_i32_b64", u32, u64, (kTest<u32, u64, kCountZeros<u64>>), kW),
+    UNARY("s_bcnt1_i32_b32", u32, u32, (kTest<u32, u32, kCountOnes<u32>>), kW),
+    UNARY("s_bcnt1_i32_b64", u32, u64, (kTest<u32, u64, kCountOnes<u64>>), kW),
+    UNARY("s_ff0_i32_b32", u32, u32, (kPlain<u32, u32, kFirstZero<u32>>), 0),
+    UNARY("s_ff0_i32_b64", u32, u64, (kPlain<u32, u64, kFirstZero<u64>>), 0),
+    UNARY("s_ff1_i32_b32", u32, u32, (kPlain<u32, u32, kFirstOne<u32>>), 0),
+    UNARY("s_ff1_i32_b64", u32, u64, (kPlain<u32, u64, kFirstOne<u64>>), 0),
+    UNARY("s_flbit_i32_b32", u32, u32, (kPlain<u32, u32, kLeadingZeros<u32>>), 0),
+    UNARY("s_flbit_i32_b64", u32, u64, (kPlain<u32, u64, kLeadingZeros<u64>>), 0),
+    UNARY("s_flbit_i32", u32, u32, (kPlain<u32, u32, kLeadingSigns<u32>>), 0),
+    UNARY("s_flbit_i32_i64", u32, u64, (kPlain<u32, u64, kLeadingSigns<u64>>), 0),
+    UNARY("s_sext_i32_i8", u32, u32,
           (kPlain<i32, u32, [](u32 a) -> i32 { return static_cast<int8_t>(a); }>), 0),
-    UNARY(23, 15, "s_sext_i32_i16", nullptr, u32, u32,
+    UNARY("s_sext_i32_i16", u32, u32,
           (kPlain<i32, u32, [](u32 a) -> i32 { return static_cast<int16_t>(a); }>), 0),
-    UNARY(24, 16, "s_bitset0_b32", nullptr, u32, u32, (SetBit<u32, false>), kReadsDst),
-    UNARY(25, 17, "s_bitset0_b64", nullptr, u64, u32, (SetBit<u64, false>), kReadsDst),
-    UNARY(26, 18, "s_bitset1_b32", nullptr, u32, u32, (SetBit<u32, true>), kReadsDst),
-    UNARY(27, 19, "s_bitset1_b64", nullptr, u64, u32, (SetBit<u64, true>), kReadsDst),
-    SAVE_EXEC(32, 32, "and", "and", s& exec),
-    SAVE_EXEC(33, 34, "or", "or", s | exec),
-    SAVE_EXEC(34, 36, "xor", "xor", s ^ exec),
-    SAVE_EXEC(35, 48, "andn2", "and_not1", s & ~exec),
-    SAVE_EXEC(36, 50, "orn2", "or_not1", s | ~exec),
-    SAVE_EXEC(37, 38, "nand", "nand", ~(s& exec)),
-    SAVE_EXEC(38, 40, "nor", "nor", ~(s | exec)),
-    SAVE_EXEC(39, 42, "xnor", "xnor", ~(s ^ exec)),
-    SAVE_EXEC(51, 44, "andn1", "and_not0", ~s& exec),
-    SAVE_EXEC(52, 46, "orn1", "or_not0", ~s | exec),
-    WRITE_EXEC(53, 52, "andn1", "and_not0", ~s& exec),
-    WRITE_EXEC(54, 54, "andn2", "and_not1", s & ~exec),
-    UNARY(40, 26, "s_quadmask_b32", nullptr, u32, u32, (kTest<u32, u32, kQuadMask<u32>>), kW),
-    UNARY(41, 27, "s_quadmask_b64", nullptr, u64, u64, (kTest<u64, u64, kQuadMask<u64>>), kW),
-    UNARY(42, 64, "s_movrels_b32", nullptr, u32, u32, MoveRelativeSource<u32>, kReadsM0),
-    UNARY(43, 65, "s_movrels_b64", nullptr, u64, u64, MoveRelativeSource<u64>, kReadsM0),
-    UNARY(44, 66, "s_movreld_b32", nullptr, u32, u32, MoveRelativeDestination<u32>, kReadsM0),
-    UNARY(45, 67, "s_movreld_b64", nullptr, u64, u64, MoveRelativeDestination<u64>, kReadsM0),
-    UNARY(48, 21, "s_abs_i32", nullptr, u32, u32,
+    UNARY("s_bitset0_b32", u32, u32, (SetBit<u32, false>), kReadsDst),
+    UNARY("s_bitset0_b64", u64, u32, (SetBit<u64, false>), kReadsDst),
+    UNARY("s_bitset1_b32", u32, u32, (SetBit<u32, true>), kReadsDst),
+    UNARY("s_bitset1_b64", u64, u32, (SetBit<u64, true>), kReadsDst),
+    SAVE_EXEC("and", s& exec),
+    SAVE_EXEC("or", s | exec),
+    SAVE_EXEC("xor", s ^ exec),
+    SAVE_EXEC("andn2", s & ~exec),
+    SAVE_EXEC("orn2", s | ~exec),
+    SAVE_EXEC("nand", ~(s& exec)),
+    SAVE_EXEC("nor", ~(s | exec)),
+    SAVE_EXEC("xnor", ~(s ^ exec)),
+    SAVE_EXEC("andn1", ~s& exec),
+    SAVE_EXEC("orn1", ~s | exec),
+    WRITE_EXEC("andn1", ~s& exec),
+    WRITE_EXEC("andn2", s & ~exec),
+    UNARY("s_quadmask_b32", u32, u32, (kTest<u32, u32, kQuadMask<u32>>), kW),
+    UNARY("s_quadmask_b64", u64, u64, (kTest<u64, u64, kQuadMask<u64>>), kW),
+    {kSop1,
+     "s_movrels_b32",
+     kAlu,
+     MoveRelativeSource<u32>,
+     sizeof(u32) / 4,
+     {sizeof(u32) / 4, 0, 0},
+     kReadsM0,
+     {.hazard = HazardClass::kUsesM0}},
+    {kSop1,
+     "s_movrels_b64",
+     kAlu,
+     MoveRelativeSource<u64>,
+     sizeof(u64) / 4,
+     {sizeof(u64) / 4, 0, 0},
+     kReadsM0,
+     {.hazard = HazardClass::kUsesM0}},
+    {kSop1,
+     "s_movreld_b32",
+     kAlu,
+     MoveRelativeDestination<u32>,
+     sizeof(u32) / 4,
+     {sizeof(u32) / 4, 0, 0},
+     kReadsM0,
+     {.hazard = HazardClass::kUsesM0}},
+    {kSop1,
+     "s_movreld_b64",
+     kAlu,
+     MoveRelativeDestination<u64>,
+     sizeof(u64) / 4,
+     {sizeof(u64) / 4, 0, 0},
+     kReadsM0,
+     {.hazard = HazardClass::kUsesM0}},
+    UNARY("s_abs_i32", u32, u32,
           (kTest<u32, u32, [](u32 a) { return (a >> 31) != 0 ? 0 - a : a; }>), kW),
-    UNARY(55, 20, "s_bitreplicate_b64_b32", nullptr, u64, u32,
-          (kPlain<u64, u32,
-                  [](u32 a) {
-                    u64 result = 0;
-                    for (unsigned bit = 0; bit < 32; ++bit) {
-                      if ((a >> bit) & 1) result |= u64{3} << (2 * bit);
-                    }
-                    return result;
-                  }>),
-          0),
+    UNARY(
+        "s_bitreplicate_b64_b32", u64, u32,
+        (
+            kPlain<u64, u32,
+                   [](u32 a) {
+                     u64 result = 0;
+                     for (unsigned bit = 0; bit < 32; ++bit) {
+                       if ((a >> bit) & 1) result |= u64{3} << (2 * bit);
+                     }
+                     return result;
+                   }>),
+        0),
 };
 
 }  // namespace

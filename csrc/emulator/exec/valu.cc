@@ -10,9 +10,9 @@
 
 // The helpers of the SIMD families, in a copy of their own: this file exists once.
 #define JAX_FA_SIMD general
-#include "emulator/decode/decode.h"
 #include "emulator/simd/math.h"
 #include "emulator/simd/row.h"
+#include "emulator/state/operand.h"
 
 namespace jax_fa::emulator {
 

@@ -158,8 +158,10 @@ constexpr Opcode AtomicRow(const char* mnemonic) {
 }
 template <Transfer kTransfer>
 constexpr Opcode LoadLds(const char* mnemonic) {
-  return MemoryRow(mnemonic, OpClass::kLdsDma, &ExecLoadLds<kTransfer>, 0, {2, 0, 2},
-                   uint32_t{kReadsM0} | kLoadsToLds);
+  Opcode row = MemoryRow(mnemonic, OpClass::kLdsDma, &ExecLoadLds<kTransfer>, 0, {2, 0, 2},
+                         uint32_t{kReadsM0} | kLoadsToLds);
+  row.traits.lds_dwords = static_cast<uint8_t>(kTransfer.dwords());
+  return row;
 }
 
 #define JAX_FA_LOADS_AND_STORES(space, name)                                                    \

@@ -106,14 +106,12 @@ class Loader {
     }
     if (file_.At<uint16_t>(16) != 3) Refuse("it is not linked (not a shared object)");
     const uint32_t machine = file_.At<uint32_t>(48) & 0xff;
-    for (const TargetIsa* isa : {&Gfx950Isa(), &Gfx1201Isa()}) {
-      if (isa->elf_machine == machine) program_->isa = isa;
+    program_->chip = TargetOfElf(machine);
+    if (!program_->chip) {
+      Refuse("its processor (EF_AMDGPU_MACH " + std::to_string(machine) + ") is neither " +
+             TargetNames(" nor "));
     }
-    if (!program_->isa) {
-      Refuse("its processor (EF_AMDGPU_MACH " + std::to_string(machine) +
-             ") is neither gfx950 nor gfx1201");
-    }
-    program_->target = program_->isa->name;
+    program_->target = *program_->chip->name;
   }
 
   void LoadSegments() {
@@ -294,11 +292,11 @@ class Loader {
     info.vgpr_spills = count(".vgpr_spill_count", 0);
     info.sgpr_spills = count(".sgpr_spill_count", 0);
     info.max_workgroup_size = count(".max_flat_workgroup_size", 1024);
-    info.wave_size = count(".wavefront_size", program_->isa->wave_size);
-    if (info.wave_size != program_->isa->wave_size) {
+    info.wave_size = count(".wavefront_size", program_->chip->wave_size);
+    if (info.wave_size != program_->chip->wave_size) {
       Refuse("kernel " + info.name + " is compiled for waves of " + std::to_string(info.wave_size) +
-             " lanes; the emulator runs " + program_->isa->name + " with " +
-             std::to_string(program_->isa->wave_size));
+             " lanes; the emulator runs " + *program_->chip->name + " with " +
+             std::to_string(*program_->chip->wave_size));
     }
     if (const PackedValue* arguments = entry.Find(".args")) {
       for (const PackedValue& argument : arguments->items) {
@@ -359,7 +357,7 @@ class Loader {
     const auto preload = bytes.At<uint16_t>(58);
     descriptor.preload_dwords = preload & 127;
     descriptor.preload_offset_dwords = preload >> 7;
-    if (descriptor.group_segment_bytes > program_->isa->max_lds_bytes) {
+    if (descriptor.group_segment_bytes > program_->chip->max_lds_bytes) {
       Refuse("kernel '" + kernel->info.name + "' wants more LDS than a workgroup can have");
     }
     if (descriptor.private_segment_bytes > (1u << 20)) {

@@ -39,7 +39,7 @@ std::string OutsideRegisters(const Instruction& instruction, VgprRows rows) {
   return instruction.dual ? OutsideRegisters(*instruction.dual, rows) : "";
 }
 
-// Empty, or which tuple of registers begins at an odd one, which gfx950 does not allow.
+// Empty, or which tuple of registers begins at an odd one, where the target does not allow it.
 std::string OddRegisters(const Instruction& instruction) {
   for (const Operand* operand :
        {&instruction.dst, &instruction.src[0], &instruction.src[1], &instruction.src[2]}) {
@@ -63,7 +63,7 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
     Instruction instruction;
     std::string failure;
     try {
-      failure = program.isa->decode(words, &code->store, &instruction);
+      failure = (*program.chip->decode)(words, &code->store, &instruction);
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -72,7 +72,7 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
       failure = "the text ends within an instruction";
     }
     if (failure.empty()) failure = OutsideRegisters(instruction, rows);
-    if (failure.empty() && program.isa->isa == Isa::kGfx950) failure = OddRegisters(instruction);
+    if (failure.empty() && program.chip->registers.even_tuples) failure = OddRegisters(instruction);
     const uint32_t slot = (pc - code->begin) / 4;
     if (!failure.empty()) {
       instruction = Instruction();
@@ -84,7 +84,7 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
     instruction.pc = pc;
     code->plans[slot] = PlanAccess(instruction, kernel.info.wave_size);
     AccessPlan& plan = code->plans[slot];
-    plan.hazard = PlanHazards(instruction, plan, program.isa->isa);
+    plan.hazard = (*program.chip->plan_hazards)(instruction, plan);
     code->instructions.push_back(instruction);
     starts->push_back(slot);
     pc += instruction.size_bytes;
@@ -94,17 +94,15 @@ void DecodeRange(const Program& program, const Kernel& kernel, uint32_t begin, u
 }  // namespace
 
 VgprRows Program::AllocatedVgprs(const Kernel& kernel) const {
-  const uint32_t granules = (kernel.descriptor.resource1 & 63) + 1;
-  if (isa->isa == Isa::kGfx950) {
-    // One file for both kinds, in granules of 8: a0 is at ACCUM_OFFSET. Nothing keeps vector
-    // registers from reaching past it, and hand-written kernels without AGPRs do; one that used
-    // the same registers by both names would not run right here.
-    const uint32_t all = granules * 8;
-    const uint32_t offset = std::min(all, ((kernel.descriptor.resource3 & 63) + 1) * 4);
-    return {std::min(all, 256u), std::min(all - offset, 256u), all};
-  }
-  const uint32_t vector = std::min(granules * (kernel.info.wave_size == 32 ? 8u : 4u), 256u);
-  return {vector, 0, vector};
+  const RegisterFile& file = chip->registers;
+  const uint32_t all = ((kernel.descriptor.resource1 & 63) + 1) * file.descriptor_granule;
+  const uint32_t vector = std::min(all, 256u);
+  if (!file.has_accumulation) return {vector, 0, vector};
+  // One file for both kinds: a0 is at ACCUM_OFFSET. Nothing keeps vector registers from reaching
+  // past it, and hand-written kernels without AGPRs do; one that used the same registers by both
+  // names would not run right here.
+  const uint32_t offset = std::min(all, ((kernel.descriptor.resource3 & 63) + 1) * 4);
+  return {vector, std::min(all - offset, 256u), all};
 }
 
 const KernelCode& Program::Code(const Kernel& kernel) const {

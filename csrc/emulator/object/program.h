@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "emulator/check/access_plan.h"
-#include "emulator/decode/decode.h"
+#include "emulator/chip/chip.h"
 #include "emulator/emulator.h"
 
 namespace jax_fa::emulator {
@@ -62,7 +62,7 @@ struct Segment {
 };
 
 struct Program {
-  const TargetIsa* isa = nullptr;
+  const Chip* chip = nullptr;
   std::string target;
   std::map<std::string, KernelInfo> kernel_infos;
   std::map<std::string, Kernel> kernels;

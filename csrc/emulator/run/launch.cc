@@ -12,7 +12,7 @@
 #include "emulator/object/launch_context.h"
 #include "emulator/run/scheduler.h"
 #include "emulator/run/stats.h"
-#include "emulator/state/wave_setup.h"
+#include "emulator/run/wave_setup.h"
 #include "emulator/timing/timing.h"
 
 namespace jax_fa::emulator {
@@ -42,7 +42,7 @@ constexpr uint32_t kMaxScratchBytes = 128 << 10;  // of a lane
 
 void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
   const KernelInfo& info = launch.kernel->info;
-  const TargetIsa& isa = *launch.program->isa;
+  const Chip& chip = *launch.program->chip;
   const auto refuse = [&](const std::string& what) {
     throw EmulatorError("kernel " + info.name + ": " + what);
   };
@@ -57,11 +57,11 @@ void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
     groups *= launch.grid[axis];
     if (groups > (uint64_t{1} << 40)) refuse("the grid is too large");
   }
-  if (isa.workgroup_id_in_ttmp && (launch.grid[1] > 65535 || launch.grid[2] > 65535)) {
+  if (chip.workgroup_id_in_ttmp && (launch.grid[1] > 65535 || launch.grid[2] > 65535)) {
     refuse("grid y and z must fit 16 bits, got " + Triple(launch.grid));
   }
   const uint64_t most =
-      std::min<uint64_t>(info.max_workgroup_size, uint64_t{isa.max_waves} * info.wave_size);
+      std::min<uint64_t>(info.max_workgroup_size, uint64_t{chip.max_waves} * info.wave_size);
   if (lanes > most) {
     refuse("a workgroup has at most " + std::to_string(most) + " lanes, got " +
            std::to_string(lanes));
@@ -73,9 +73,9 @@ void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
   }
   const uint64_t lds =
       uint64_t{launch.kernel->descriptor.group_segment_bytes} + options.dynamic_lds_bytes;
-  if (lds > isa.max_lds_bytes) {
-    refuse("a workgroup has at most " + std::to_string(isa.max_lds_bytes) + " bytes of LDS, got " +
-           std::to_string(lds));
+  if (lds > chip.max_lds_bytes) {
+    refuse("a workgroup has at most " + std::to_string(*chip.max_lds_bytes) +
+           " bytes of LDS, got " + std::to_string(lds));
   }
 }
 
@@ -144,8 +144,8 @@ class Dispatcher {
     if (launch_.timing) {
       const GridTime grid = launch_.timing->Grid();
       if (launch_.options->workgroups.empty()) {
-        const Chip& chip = ChipOf(launch_.program->isa->isa);
-        result.time = {grid.clk, grid.matrix_clk, grid.simds, chip.flops_per_clk};
+        const Chip& chip = *launch_.program->chip;
+        result.time = {grid.clk, grid.matrix_clk, grid.simds, chip.timing.flops_per_clk};
       } else {
         result.traces = launch_.timing->traces();
       }

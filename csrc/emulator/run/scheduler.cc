@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "emulator/decode/disassemble.h"
-#include "emulator/state/wave_setup.h"
+#include "emulator/run/wave_setup.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -38,13 +38,14 @@ constexpr Opcode kNoOpcode = {
 
 }  // namespace
 
-Worker::Worker(LaunchContext* launch) : launch_(*launch) {
+Worker::Worker(LaunchContext* launch)
+    : launch_(*launch), checker_((*launch->program->chip->make_hazard_rules)()) {
   const uint32_t lanes = launch->block[0] * launch->block[1] * launch->block[2];
   const uint32_t wave_size = launch->kernel->info.wave_size;
   const uint32_t waves = (lanes + wave_size - 1) / wave_size;
   group_.waves.resize(waves);
   group_.lds.resize(launch->lds_bytes);
-  group_.banks.Reset(wave_size);
+  group_.banks.Reset(launch->program->chip->lds_banks, wave_size);
   group_.memory = launch->memory;
   group_.regions = launch->memory->regions().data();
   group_.buffer_traffic.resize(launch->memory->regions().size());

@@ -86,6 +86,9 @@ constexpr Opcode Mfma(const char* mnemonic) {
   row.dst_dwords = kSize * kSize / kLaneStride;
   row.src_dwords = {kDwords, kDwords, kSize * kSize / kLaneStride};
   row.flags = kIgnoresExec | kCrossLane;
+  constexpr bool kSingle = kFormat == Format::kF32, kWide = kSize == 32;
+  row.traits.matrix = {
+      .passes = (kWide ? 8 : 4) * (kSingle ? 2 : 1), .single = kSingle, .wide = kWide};
   return row;
 }
 template <Format kFormat, int kSize, int kDepth>
@@ -98,6 +101,7 @@ constexpr Opcode Smfmac(const char* mnemonic) {
   row.dst_dwords = kSize * kSize / kLaneStride;
   row.src_dwords = {kStored / 2, kStored, 1};
   row.flags = kIgnoresExec | kCrossLane | kReadsDst;
+  row.traits.matrix = {.passes = kSize == 32 ? 8 : 4, .wide = kSize == 32};
   return row;
 }
 

@@ -103,7 +103,8 @@ void ExecIntegers(Wave& wave, const Instruction& instruction) {
   std::memcpy(wave.Row(instruction.dst.index), result, sizeof result);
 }
 
-constexpr Opcode Row(const char* mnemonic, ExecFn exec, int operand_dwords, int registers) {
+constexpr Opcode Row(const char* mnemonic, ExecFn exec, int operand_dwords, int registers,
+                     MatrixTraits matrix) {
   Opcode row{};
   row.mnemonic = mnemonic;
   row.op_class = OpClass::kMatrix;
@@ -112,17 +113,23 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec, int operand_dwords, int 
   row.src_dwords = {static_cast<uint8_t>(operand_dwords), static_cast<uint8_t>(operand_dwords),
                     static_cast<uint8_t>(registers)};
   row.flags = kIgnoresExec | kCrossLane;
+  row.traits.matrix = matrix;
   return row;
 }
 template <Format kFormat, int kSize>
 constexpr Opcode Blocks(const char* mnemonic) {
   constexpr int kDepth = kFormat == Format::kF32 ? 1 : 4;
-  return Row(mnemonic, &ExecBlocks<kFormat, kSize, kDepth>, kFormat == Format::kF32 ? 1 : 2, kSize);
+  return Row(mnemonic, &ExecBlocks<kFormat, kSize, kDepth>, kFormat == Format::kF32 ? 1 : 2, kSize,
+             {.passes = kSize == 4    ? 2
+                        : kSize == 16 ? 8
+                                      : 16,
+              .single = kFormat == Format::kF32,
+              .wide = kSize == 32});
 }
 template <int kSize, int kDepth>
 constexpr Opcode Integers(const char* mnemonic) {
   return Row(mnemonic, &ExecIntegers<kSize, kDepth>, kDepth * kSize / kLaneStride / 4,
-             kSize * kSize / kLaneStride);
+             kSize * kSize / kLaneStride, {.passes = kSize == 32 ? 8 : 4, .wide = kSize == 32});
 }
 
 constexpr Opcode kRows[] = {

@@ -153,6 +153,8 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec) {
   row.dst_dwords = kRegisters;
   row.src_dwords = {kDwords, kDwords, kRegisters};  // of 8 bits; the decoder knows the formats
   row.flags = kIgnoresExec | kCrossLane;
+  row.traits.matrix = {
+      .passes = kSize == 32 ? 8 : 4, .twice_for_bytes = kDwords == 8, .wide = kSize == 32};
   return row;
 }
 // Stands before a product with scales and is a part of it.
@@ -165,6 +167,7 @@ constexpr Opcode LoadScale() {
   };
   row.src_dwords = {1, 1, 0};
   row.flags = kIgnoresExec | kCrossLane;
+  row.traits.matrix = {.passes = 4};
   return row;
 }
 

@@ -48,20 +48,25 @@ constexpr auto kDotI16 = [](U a, U b, U c) { return DotSigned<16>(a, b, c); };
 constexpr auto kDotI8 = [](U a, U b, U c) { return DotSigned<8>(a, b, c); };
 constexpr auto kDotI4 = [](U a, U b, U c) { return DotSigned<4>(a, b, c); };
 
+template <auto Fn, auto Clamped = kNoClamp, uint32_t kOptions = kPlain>
+constexpr Opcode Dot(const char* mnemonic) {
+  return With(Lanes<Fn, Clamped, kOptions>(mnemonic), HazardClass::kDot);
+}
+
 constexpr Opcode kRows[] = {
-    Lanes<kDotF16>("v_dot2_f32_f16"),
-    Lanes<kDotF16, kNoClamp, kAccumulates>("v_dot2c_f32_f16"),
-    Lanes<kDotBf16>("v_dot2_f32_bf16"),
-    Lanes<kDotBf16, kNoClamp, kAccumulates>("v_dot2c_f32_bf16"),
-    Lanes<kDotI16>("v_dot2_i32_i16"),
-    Lanes<kDotI16, kNoClamp, kAccumulates>("v_dot2c_i32_i16"),
-    Lanes<[](U a, U b, U c) { return DotUnsigned<16>(a, b, c); }>("v_dot2_u32_u16"),
-    Lanes<kDotI8>("v_dot4_i32_i8"),
-    Lanes<kDotI8, kNoClamp, kAccumulates>("v_dot4c_i32_i8"),
-    Lanes<[](U a, U b, U c) { return DotUnsigned<8>(a, b, c); }>("v_dot4_u32_u8"),
-    Lanes<kDotI4>("v_dot8_i32_i4"),
-    Lanes<kDotI4, kNoClamp, kAccumulates>("v_dot8c_i32_i4"),
-    Lanes<[](U a, U b, U c) { return DotUnsigned<4>(a, b, c); }>("v_dot8_u32_u4"),
+    Dot<kDotF16>("v_dot2_f32_f16"),
+    Dot<kDotF16, kNoClamp, kAccumulates>("v_dot2c_f32_f16"),
+    Dot<kDotBf16>("v_dot2_f32_bf16"),
+    Dot<kDotBf16, kNoClamp, kAccumulates>("v_dot2c_f32_bf16"),
+    Dot<kDotI16>("v_dot2_i32_i16"),
+    Dot<kDotI16, kNoClamp, kAccumulates>("v_dot2c_i32_i16"),
+    Dot<[](U a, U b, U c) { return DotUnsigned<16>(a, b, c); }>("v_dot2_u32_u16"),
+    Dot<kDotI8>("v_dot4_i32_i8"),
+    Dot<kDotI8, kNoClamp, kAccumulates>("v_dot4c_i32_i8"),
+    Dot<[](U a, U b, U c) { return DotUnsigned<8>(a, b, c); }>("v_dot4_u32_u8"),
+    Dot<kDotI4>("v_dot8_i32_i4"),
+    Dot<kDotI4, kNoClamp, kAccumulates>("v_dot8c_i32_i4"),
+    Dot<[](U a, U b, U c) { return DotUnsigned<4>(a, b, c); }>("v_dot8_u32_u4"),
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Lane functions that only gfx12 has.
-#include "emulator/decode/decode.h"
 #include "emulator/simd/level.h"
 #include "emulator/simd/math.h"
 #include "emulator/simd/valu_rows.h"
+#include "emulator/state/operand.h"
 
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
@@ -78,8 +78,9 @@ constexpr Opcode kRows[] = {
     ScalarTrans<[](float v) { return SquareRoot(v); }>("v_s_sqrt_f32"),
     Lanes<[](U16 v) { return v; }>("v_mov_b16"),
     Lanes<[](U16 v) { return static_cast<U16>(~v); }>("v_not_b16"),
-    Lanes<[](Half a, Half b, LaneBit second) { return second ? b : a; }, kNoClamp, kIgnoresMode>(
-        "v_cndmask_b16"),
+    With(Lanes<[](Half a, Half b, LaneBit second) { return second ? b : a; }, kNoClamp,
+               kIgnoresMode>("v_cndmask_b16"),
+         HazardClass::kReadMask),
     Lanes<[](I16 v) { return int32_t{v}; }>("v_cvt_i32_i16"),
     Lanes<[](U16 v) { return uint32_t{v}; }>("v_cvt_u32_u16"),
     Lanes<[](float a, float b) { return Pair(SaturateI16(a), SaturateI16(b)); }, kNoClamp,

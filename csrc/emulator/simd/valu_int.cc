@@ -113,7 +113,8 @@ constexpr Opcode kRows[] = {
     Lanes<[](uint32_t v) { return v; }>("v_accvgpr_read_b32"),
     Lanes<[](uint32_t v) { return v; }>("v_accvgpr_write_b32"),
     Lanes<[](uint32_t v) { return v; }>("v_accvgpr_mov_b32"),
-    Lanes<[](Bits32 a, Bits32 b, LaneBit c) { return c ? b : a; }>("v_cndmask_b32"),
+    With(Lanes<[](Bits32 a, Bits32 b, LaneBit c) { return c ? b : a; }>("v_cndmask_b32"),
+         HazardClass::kReadMask),
     Lanes<[](uint32_t v) { return ~v; }>("v_not_b32"),
     Lanes<[](uint32_t v) { return ReverseBits(v); }>("v_bfrev_b32"),
     Lanes<[](uint32_t v) { return LeadingZeros(v); }>("v_ffbh_u32"),
@@ -135,18 +136,21 @@ constexpr Opcode kRows[] = {
     Lanes<[](uint32_t a, uint32_t b) { return WithBit<uint32_t>{a - b, a < b}; }>("v_sub_co_u32"),
     Lanes<[](uint32_t a, uint32_t b) { return WithBit<uint32_t>{b - a, b < a}; }>(
         "v_subrev_co_u32"),
-    Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
-      const uint32_t one = c.bits & 1;
-      return WithBit<uint32_t>{a + b + one, a + b < a || a + b + one < one};
-    }>("v_addc_co_u32"),
-    Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
-      const uint32_t one = c.bits & 1;
-      return WithBit<uint32_t>{a - b - one, a < b || a - b < one};
-    }>("v_subb_co_u32"),
-    Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
-      const uint32_t one = c.bits & 1;
-      return WithBit<uint32_t>{b - a - one, b < a || b - a < one};
-    }>("v_subbrev_co_u32"),
+    With(Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
+           const uint32_t one = c.bits & 1;
+           return WithBit<uint32_t>{a + b + one, a + b < a || a + b + one < one};
+         }>("v_addc_co_u32"),
+         HazardClass::kReadMask),
+    With(Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
+           const uint32_t one = c.bits & 1;
+           return WithBit<uint32_t>{a - b - one, a < b || a - b < one};
+         }>("v_subb_co_u32"),
+         HazardClass::kReadMask),
+    With(Lanes<[](uint32_t a, uint32_t b, LaneBit c) {
+           const uint32_t one = c.bits & 1;
+           return WithBit<uint32_t>{b - a - one, b < a || b - a < one};
+         }>("v_subbrev_co_u32"),
+         HazardClass::kReadMask),
     Lanes<[](int32_t a, int32_t b) { return Smaller(a, b); }>("v_min_i32"),
     Lanes<[](int32_t a, int32_t b) { return Larger(a, b); }>("v_max_i32"),
     Lanes<[](uint32_t a, uint32_t b) { return Smaller(a, b); }>("v_min_u32"),
@@ -169,23 +173,29 @@ constexpr Opcode kRows[] = {
     Lanes<[](uint32_t a, int32_t b) { return (b >> (a & 31)); }>("v_ashrrev_i32"),
     Lanes<[](uint32_t a, uint32_t b) { return AsUnsigned(Signed24(a)) * AsUnsigned(Signed24(b)); }>(
         "v_mul_i32_i24"),
-    Lanes<[](uint32_t a, uint32_t b) {
-      return static_cast<int32_t>((int64_t{Signed24(a)} * Signed24(b)) >> 32);
-    }>("v_mul_hi_i32_i24"),
+    With(Lanes<[](uint32_t a, uint32_t b) {
+           return static_cast<int32_t>((int64_t{Signed24(a)} * Signed24(b)) >> 32);
+         }>("v_mul_hi_i32_i24"),
+         TimingClass::kQuarterRate),
     Lanes<[](uint32_t a, uint32_t b) { return (a & 0xffffff) * (b & 0xffffff); }>("v_mul_u32_u24"),
-    Lanes<[](uint32_t a, uint32_t b) {
-      return static_cast<uint32_t>((uint64_t{a & 0xffffff} * (b & 0xffffff)) >> 32);
-    }>("v_mul_hi_u32_u24"),
+    With(Lanes<[](uint32_t a, uint32_t b) {
+           return static_cast<uint32_t>((uint64_t{a & 0xffffff} * (b & 0xffffff)) >> 32);
+         }>("v_mul_hi_u32_u24"),
+         TimingClass::kQuarterRate),
     Lanes<[](uint32_t a, uint32_t b, uint32_t c) {
       return AsUnsigned(Signed24(a)) * AsUnsigned(Signed24(b)) + c;
     }>("v_mad_i32_i24"),
     Lanes<[](uint32_t a, uint32_t b, uint32_t c) { return (a & 0xffffff) * (b & 0xffffff) + c; }>(
         "v_mad_u32_u24"),
-    Lanes<[](uint32_t a, uint32_t b) { return a * b; }>("v_mul_lo_u32"),
-    Lanes<[](uint32_t a, uint32_t b) { return static_cast<uint32_t>((uint64_t{a} * b) >> 32); }>(
-        "v_mul_hi_u32"),
-    Lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>((int64_t{a} * b) >> 32); }>(
-        "v_mul_hi_i32"),
+    With(Lanes<[](uint32_t a, uint32_t b) { return a * b; }>("v_mul_lo_u32"),
+         TimingClass::kQuarterRate),
+    With(Lanes<[](uint32_t a, uint32_t b) {
+           return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
+         }>("v_mul_hi_u32"),
+         TimingClass::kQuarterRate),
+    With(Lanes<[](int32_t a, int32_t b) { return static_cast<int32_t>((int64_t{a} * b) >> 32); }>(
+             "v_mul_hi_i32"),
+         TimingClass::kQuarterRate),
     Lanes<[](uint32_t a, uint32_t b, uint32_t c) { return BitFieldUnsigned(a, b, c); }>(
         "v_bfe_u32"),
     Lanes<[](int32_t a, uint32_t b, uint32_t c) { return BitFieldSigned(a, b, c); }>("v_bfe_i32"),

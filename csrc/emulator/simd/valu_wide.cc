@@ -156,27 +156,36 @@ constexpr Opcode kRows[] = {
     Lanes<[](double v) { return __builtin_sqrt(v); }>("v_sqrt_f64", OpClass::kTrans),
     Lanes<[](double a, double b, double c) { return DivScale(a, b, c); }>("v_div_scale_f64"),
     Lanes<[](double a, double b, double c) { return DivFixup(a, b, c); }>("v_div_fixup_f64"),
-    OpRow(kDivFmas<float, DivFmasF32>, &ExecOp<kDivFmas<float, DivFmasF32>>, "v_div_fmas_f32",
-          OpClass::kValu, 0),
-    OpRow(kDivFmas<double, DivFmasF64>, &ExecOp<kDivFmas<double, DivFmasF64>>, "v_div_fmas_f64",
-          OpClass::kValu, 0),
-    Lanes<[](uint64_t v) { return v; }>("v_mov_b64"),
+    With(OpRow(kDivFmas<float, DivFmasF32>, &ExecOp<kDivFmas<float, DivFmasF32>>, "v_div_fmas_f32",
+               OpClass::kValu, 0),
+         HazardClass::kDivFmas),
+    With(OpRow(kDivFmas<double, DivFmasF64>, &ExecOp<kDivFmas<double, DivFmasF64>>,
+               "v_div_fmas_f64", OpClass::kValu, 0),
+         HazardClass::kDivFmas),
+    With(Lanes<[](uint64_t v) { return v; }>("v_mov_b64"), AccessClass::kHighToHigh),
     Lanes<[](uint32_t a, uint64_t b) { return b << (a & 63); }>("v_lshlrev_b64"),
     Lanes<[](uint32_t a, uint64_t b) { return (b >> (a & 63)); }>("v_lshrrev_b64"),
     Lanes<[](uint32_t a, int64_t b) { return (b >> (a & 63)); }>("v_ashrrev_i64"),
-    Lanes<[](uint64_t a, uint32_t b, uint64_t c) { return (a << (b & 63)) + c; }>("v_lshl_add_u64"),
-    Lanes<[](uint32_t a, uint32_t b, uint64_t c) {
-      const uint64_t sum = uint64_t{a} * b + c;
-      return WithBit<uint64_t>{sum, sum < c};
-    }>("v_mad_u64_u32"),
-    Lanes<[](int32_t a, int32_t b, int64_t c) {
-      int64_t sum = 0;
-      const bool carry = __builtin_add_overflow(int64_t{a} * b, c, &sum);
-      return WithBit<int64_t>{sum, carry};
-    }>("v_mad_i64_i32"),
-    Packed<kFma>("v_pk_fma_f32", kPackedClass),
-    Packed<[](float a, float b) { return a * b; }>("v_pk_mul_f32", kPackedClass),
-    Packed<[](float a, float b) { return a + b; }>("v_pk_add_f32", kPackedClass),
+    With(Lanes<[](uint64_t a, uint32_t b, uint64_t c) { return (a << (b & 63)) + c; }>(
+             "v_lshl_add_u64"),
+         AccessClass::kHighToHigh),
+    With(With(Lanes<[](uint32_t a, uint32_t b, uint64_t c) {
+                const uint64_t sum = uint64_t{a} * b + c;
+                return WithBit<uint64_t>{sum, sum < c};
+              }>("v_mad_u64_u32"),
+              TimingClass::kQuarterRate),
+         AccessClass::kSumHigh),
+    With(Lanes<[](int32_t a, int32_t b, int64_t c) {
+           int64_t sum = 0;
+           const bool carry = __builtin_add_overflow(int64_t{a} * b, c, &sum);
+           return WithBit<int64_t>{sum, carry};
+         }>("v_mad_i64_i32"),
+         AccessClass::kSumHigh),
+    With(Packed<kFma>("v_pk_fma_f32", kPackedClass), AccessClass::kPairs),
+    With(Packed<[](float a, float b) { return a * b; }>("v_pk_mul_f32", kPackedClass),
+         AccessClass::kPairs),
+    With(Packed<[](float a, float b) { return a + b; }>("v_pk_add_f32", kPackedClass),
+         AccessClass::kPairs),
     PackedMoveRow(),
     MixRow<MixResult::kFloat>("v_fma_mix_f32"),
     MixRow<MixResult::kLowHalf>("v_fma_mixlo_f16"),

@@ -2,51 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <span>
 
 namespace jax_fa::emulator {
-namespace {
-
-constexpr uint64_t Lanes(int first, int count) {
-  return (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << first;
-}
-
-// gfx950, 64 banks. The lane groups of 16-byte reads as HipKittens measured them; of the other
-// widths consecutive lanes, as many passes as timing/constants.cc has.
-constexpr uint64_t k128a = Lanes(0, 4) | Lanes(12, 4) | Lanes(20, 8);
-constexpr uint64_t k128b = Lanes(4, 8) | Lanes(16, 4) | Lanes(28, 4);
-constexpr uint64_t kRead128[] = {k128a, k128b, k128a << 32, k128b << 32};
-constexpr uint64_t kAll64[] = {Lanes(0, 64)};
-constexpr uint64_t kHalves64[] = {Lanes(0, 32), Lanes(32, 32)};
-constexpr uint64_t kQuarters64[] = {Lanes(0, 16), Lanes(16, 16), Lanes(32, 16), Lanes(48, 16)};
-constexpr uint64_t kEighths64[] = {Lanes(0, 8),  Lanes(8, 8),  Lanes(16, 8), Lanes(24, 8),
-                                   Lanes(32, 8), Lanes(40, 8), Lanes(48, 8), Lanes(56, 8)};
-// gfx1201, 32 banks.
-constexpr uint64_t kAll32[] = {Lanes(0, 32)};
-constexpr uint64_t kHalves32[] = {Lanes(0, 16), Lanes(16, 16)};
-constexpr uint64_t kQuarters32[] = {Lanes(0, 8), Lanes(8, 8), Lanes(16, 8), Lanes(24, 8)};
-
-std::span<const uint64_t> Passes(uint32_t wave_size, bool write, uint32_t bytes) {
-  if (wave_size == 32) {
-    if (bytes <= 4) return kAll32;
-    return bytes == 8 ? std::span<const uint64_t>(kHalves32) : kQuarters32;
-  }
-  if (write) {
-    if (bytes <= 4) return kHalves64;
-    return bytes == 8 ? std::span<const uint64_t>(kQuarters64) : kEighths64;
-  }
-  if (bytes <= 4) return kAll64;
-  return bytes == 8 ? std::span<const uint64_t>(kHalves64) : kRead128;
-}
-
-}  // namespace
-
 uint32_t BankConflicts::CountPasses(bool write, uint32_t bytes, uint64_t lanes,
                                     const uint32_t* addresses) const {
-  const uint32_t banks = wave_size_;
+  const uint32_t banks = banks_->banks;
+  const LanePasses& passes = write ? banks_->write : banks_->read;
   const uint32_t dwords = std::max(bytes / 4, 1u);
   uint32_t extra = 0;
-  for (const uint64_t pass : Passes(wave_size_, write, bytes)) {
+  for (const uint64_t pass : passes[bytes <= 4 ? 0 : bytes == 8 ? 1 : 2]) {
     // Distinct dwords wanted of each bank; at most 64 lanes x 4 dwords.
     std::array<uint32_t, 64> wanted = {};
     std::array<std::array<uint32_t, 64>, 64> seen;

@@ -7,15 +7,32 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+
+#include "emulator/required.h"
 
 namespace jax_fa::emulator {
+
+// The lanes of each pass, by what a lane moves: up to 4 bytes, 8, more.
+using LanePasses = std::array<std::span<const uint64_t>, 3>;
+constexpr uint64_t LaneRange(int first, int count) {
+  return (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << first;
+}
+
+// The LDS of a chip.
+struct LdsBanks {
+  Required<uint32_t> banks;  // a dword each, at most 64
+  Required<LanePasses> read, write;
+};
 
 // Counts for one workgroup. Most accesses repeat a pattern of lane distances, whose conflicts do
 // not depend on where it lies: the last patterns of each width are remembered.
 class BankConflicts {
  public:
-  // `wave_size` tells the targets apart: 64 banks and wave64, or 32 banks and wave32.
-  void Reset(uint32_t wave_size) { wave_size_ = wave_size; }
+  void Reset(const LdsBanks& banks, uint32_t wave_size) {
+    banks_ = &banks;
+    wave_size_ = wave_size;
+  }
 
   // Passes beyond the least of `lanes` moving `bytes` each at addresses[lane].
   uint32_t Count(bool write, uint32_t bytes, uint64_t lanes, const uint32_t* addresses);
@@ -29,6 +46,7 @@ class BankConflicts {
   };
   uint32_t CountPasses(bool write, uint32_t bytes, uint64_t lanes, const uint32_t* addresses) const;
 
+  const LdsBanks* banks_ = nullptr;
   uint32_t wave_size_ = 64;
   std::array<std::array<Pattern, 2>, 10> patterns_;  // by width and direction, latest first
 };

@@ -1,7 +1,8 @@
 // A decoded instruction: what the table-driven decoder makes and every exec function takes.
 //
-// One engine serves both targets. A target is a table of `Opcode` rows (decode_<target>.cc) and the
-// exec families it names; nothing else in the engine asks which chip it is.
+// One engine serves all targets. A target is a table of `Opcode` rows (target/<name>/rows.cc),
+// which name the functions of exec/ and simd/, and a `Chip` of facts (chip/chip.h); nothing else in
+// the engine asks which chip it is.
 #ifndef JAX_FA_EMULATOR_STATE_INSTRUCTION_H_
 #define JAX_FA_EMULATOR_STATE_INSTRUCTION_H_
 
@@ -87,9 +88,100 @@ struct MemoryFields {
   Operand soffset;           // MUBUF: the scalar offset, read beside the sources
 };
 
+// Opcode::encoding of every target. (encoding, number) is unique within a target.
+enum Encoding : uint8_t {
+  kSop1,
+  kSop2,
+  kSopc,
+  kSopk,
+  kSopp,
+  kSmemEncoding,
+  kVop1,
+  kVop2,
+  kVopc,
+  kVop3,   // with VOP3SD; the VOP1, VOP2 and VOPC opcodes in their VOP3 form use their own rows
+  kVop3p,  // with the matrix instructions
+  kVopd,
+  kDs,
+  kFlat,
+  kGlobal,
+  kScratch,
+  kMubuf,  // gfx12: VBUFFER
+  kMtbuf,
+  kEncodingCount
+};
+
+// What the rules on wait states distinguish (check/hazard.h), where the class does not say it.
+enum class HazardClass : uint8_t {
+  kPlain,
+  kReadLane,       // v_readlane: source 1 picks a lane
+  kReadFirstLane,  // v_readfirstlane
+  kWriteLane,      // v_writelane: source 1 picks a lane
+  kSwapLanes,      // v_permlane*
+  kDot,
+  kDivFmas,
+  kReadMask,    // v_cndmask and carries: source 2 is a bit for each lane
+  kVectorNop,   // no operation, of the vector unit
+  kWaitStates,  // s_nop
+  kUsesM0,      // s_sendmsg, s_movrel*
+  kSetRegister,
+  kGetRegister,
+  kWaitAlu,  // s_wait_alu
+  kLdsNop,   // ds_nop
+};
+
+// Which registers an operation touches beside what its operands say (check/access_plan.h).
+enum class AccessClass : uint8_t {
+  kPlain,
+  kWriteLane,   // one lane of the destination
+  kSwap,        // source 0 is written, too
+  kHighToHigh,  // the upper half of a source counts for the upper half of the result alone
+  kSumHigh,     // so does that of source 2, an addend
+  kPairs,       // packed on two float32: op_sel may take one of a pair twice
+};
+
+// What the timing model distinguishes within a class (timing/instruction.h).
+enum class TimingClass : uint8_t {
+  kPlain,
+  kQuarterRate,  // 32-bit integer multiplication
+  kEnd,          // of the wave
+  kBarrier,      // signal and wait in one
+  kBarrierSignal,
+  kBarrierWait,
+  kWaitStates,  // s_nop
+  kSleep,
+  kPriority,
+  // Waits, by the counters that their operand has.
+  kWaitPacked,  // s_waitcnt: all of them
+  kWaitLoads,
+  kWaitStores,
+  kWaitLds,
+  kWaitScalars,
+  kWaitLoadsAndLds,
+  kWaitStoresAndLds,
+  kWaitAll,  // for 0 of each
+};
+
+// Matrix products, as CDNA has them; rows of other matrix units leave this as it is.
+struct MatrixTraits {
+  uint8_t passes = 0;            // groups of 4 cycles that the matrix core works on it
+  bool twice_for_bytes = false;  // twice as many where A or B has elements of 8 bits (f8f6f4)
+  bool single = false;           // of the units for float32 and float64 (not XDL)
+  bool wide = false;             // 32 x 32 results
+};
+
+// What the checks and the timing model know of an operation beside its class and operands.
+struct OpTraits {
+  HazardClass hazard = HazardClass::kPlain;
+  AccessClass access = AccessClass::kPlain;
+  TimingClass timing = TimingClass::kPlain;
+  uint8_t lds_dwords = 0;  // LDS-DMA: what a lane moves
+  MatrixTraits matrix = {};
+};
+
 // One row of a target's decode table: (encoding, opcode number) is unique.
 struct Opcode {
-  uint8_t encoding;  // enum of the target's decoder
+  uint8_t encoding;  // Encoding
   uint16_t number;
   const char* mnemonic;  // as llvm-objdump prints it, without _e32/_e64
   OpClass op_class;
@@ -98,7 +190,22 @@ struct Opcode {
   uint8_t dst_dwords, sdst_dwords;
   std::array<uint8_t, 3> src_dwords;
   uint32_t flags;
+  OpTraits traits = {};
 };
+
+// The row with these traits.
+constexpr Opcode With(Opcode row, HazardClass hazard) {
+  row.traits.hazard = hazard;
+  return row;
+}
+constexpr Opcode With(Opcode row, AccessClass access) {
+  row.traits.access = access;
+  return row;
+}
+constexpr Opcode With(Opcode row, TimingClass timing) {
+  row.traits.timing = timing;
+  return row;
+}
 
 // Opcode::flags
 enum OpFlags : uint32_t {
@@ -119,6 +226,16 @@ enum OpFlags : uint32_t {
   kIntSources = 1u << 14,  // no abs/neg; integer constants
   kPackedMath = 1u << 15,  // VOP3P with op_sel_hi
   kDefaultSourceBits = 1u << 16,
+};
+
+// Of scalar rows, beside OpFlags.
+inline constexpr uint32_t kTakesLiteral = 1u << 31;  // a literal always follows: src2
+// Of memory rows, beside OpFlags.
+enum MemoryFlags : uint32_t {
+  kIsStore = 1u << 20,
+  kIsAtomic = 1u << 21,
+  kLoadsToLds = 1u << 22,
+  kTwoAddresses = 1u << 23,  // DS read2, write2: two 8-bit offsets
 };
 
 struct Instruction {

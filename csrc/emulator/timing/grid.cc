@@ -29,10 +29,10 @@ double DispatchInOrder(const std::vector<double>& groups, size_t slots) {
 
 }  // namespace
 
-GridTime TimeGrid(Isa isa, uint32_t simds, uint32_t resident, std::span<const GroupTime> groups,
-                  const GridTraffic& traffic, const TimingConstants& constants) {
-  const Chip& chip = ChipOf(isa);
-  const uint32_t units = chip.simds / simds;
+GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
+                  std::span<const GroupTime> groups, const GridTraffic& traffic,
+                  const TimingConstants& constants) {
+  const uint32_t units = chip.simds() / simds;
   std::vector<std::vector<double>> clks(chip.dies);
   std::vector<double> missed_bytes(chip.dies);
   double long_matrix_clk = 0;
@@ -58,7 +58,7 @@ GridTime TimeGrid(Isa isa, uint32_t simds, uint32_t resident, std::span<const Gr
   time.fabric_clk = traffic.die_bytes / constants[C::kFabricRate] * time.clock_hz;
   time.memory_clk = traffic.memory_bytes / constants[C::kMemoryRate] * time.clock_hz;
   time.clk = std::max({time.dispatch_clk, time.l2_clk, time.fabric_clk, time.memory_clk});
-  time.simds = chip.simds;
+  time.simds = chip.simds();
   return time;
 }
 

@@ -37,8 +37,9 @@ struct GridTime {
 };
 
 // `groups` in the order of their index, which is the order of dispatch; `simds` of one unit.
-GridTime TimeGrid(Isa isa, uint32_t simds, uint32_t resident, std::span<const GroupTime> groups,
-                  const GridTraffic& traffic, const TimingConstants& constants);
+GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
+                  std::span<const GroupTime> groups, const GridTraffic& traffic,
+                  const TimingConstants& constants);
 
 // Which lines of the registered memory the workgroups of each die have touched. Thread-safe.
 class TouchedLines {

@@ -1,7 +1,6 @@
 #include "emulator/timing/instruction.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "emulator/exec/families.h"
 #include "emulator/exec/in_flight.h"
@@ -14,15 +13,14 @@ using C = Constant;
 
 class Describer {
  public:
-  Describer(Isa isa, const TimingConstants& constants)
-      : gfx950_(isa == Isa::kGfx950), issue_clk_(ChipOf(isa).issue_clk), constants_(constants) {}
+  Describer(const Chip& chip, const TimingConstants& constants)
+      : chip_(chip), issue_clk_(chip.timing.issue_clk), constants_(constants) {}
 
   TimedInstruction Describe(const Instruction& instruction) {
     timed_ = {};
     timed_.wave_clk = issue_clk_;
     timed_.hold_clk = issue_clk_;
     const Opcode& opcode = *instruction.opcode;
-    name_ = opcode.mnemonic;
     switch (opcode.op_class) {
       case OpClass::kMatrix:
       case OpClass::kSparseMatrix:
@@ -37,7 +35,8 @@ class Describer {
       case OpClass::kValuDual:
         timed_.kind = TimedKind::kVector;
         timed_.packed = opcode.op_class == OpClass::kValuPacked;
-        timed_.hold_clk = constants_[IsQuarterRate() ? C::kVectorQuarter : C::kVector];
+        timed_.hold_clk =
+            constants_[Is(opcode, TimingClass::kQuarterRate) ? C::kVectorQuarter : C::kVector];
         break;
       case OpClass::kSalu:
         timed_.kind = TimedKind::kScalar;
@@ -56,20 +55,21 @@ class Describer {
         timed_.kind = TimedKind::kMemory;
         timed_.is_dma = opcode.op_class == OpClass::kLdsDma;
         timed_.is_store = opcode.op_class == OpClass::kVmemStore;
-        timed_.transfer_bytes = (gfx950_ ? 64 : 32) * LaneBytes(instruction);
-        timed_.counter = !gfx950_ && timed_.is_store ? kStoreCounter : kMemoryCounter;
+        timed_.transfer_bytes = chip_.wave_size * LaneBytes(instruction);
+        timed_.counter =
+            chip_.timing.has_store_counter && timed_.is_store ? kStoreCounter : kMemoryCounter;
         break;
       case OpClass::kWait:
         timed_.kind = TimedKind::kWait;
         Waits(instruction);
         break;
       case OpClass::kBarrier:
-        timed_.kind = name_ == "s_barrier"        ? TimedKind::kBarrier
-                      : name_ == "s_barrier_wait" ? TimedKind::kBarrierWait
-                                                  : TimedKind::kBarrierSignal;
+        timed_.kind = Is(opcode, TimingClass::kBarrier)       ? TimedKind::kBarrier
+                      : Is(opcode, TimingClass::kBarrierWait) ? TimedKind::kBarrierWait
+                                                              : TimedKind::kBarrierSignal;
         break;
       case OpClass::kBranch:
-        timed_.kind = name_.starts_with("s_endpgm") ? TimedKind::kEnd : TimedKind::kBranch;
+        timed_.kind = Is(opcode, TimingClass::kEnd) ? TimedKind::kEnd : TimedKind::kBranch;
         break;
       default:
         Idle(instruction);
@@ -83,39 +83,43 @@ class Describer {
   void Matrix(const Instruction& instruction) {
     timed_.kind = TimedKind::kMatrix;
     const bool sparse = instruction.opcode->op_class == OpClass::kSparseMatrix;
-    timed_.long_matrix = name_.find("_32x32x") != std::string_view::npos;
+    timed_.long_matrix = instruction.opcode->traits.matrix.wide;
     timed_.hold_clk = constants_[timed_.long_matrix ? C::kMatrixLong : C::kMatrixShort];
     // With an operand of 8 bits, not of 6 or 4, twice that (LLVM's passes: 8 and 16).
-    const bool narrow = name_.ends_with("_f8f6f4");
-    if (narrow && (instruction.mod.cbsz < 2 || instruction.mod.blgp < 2)) timed_.hold_clk *= 2;
+    if (instruction.opcode->traits.matrix.twice_for_bytes &&
+        (instruction.mod.cbsz < 2 || instruction.mod.blgp < 2))
+      timed_.hold_clk *= 2;
     timed_.blocked_clk = constants_[sparse ? C::kVectorBlockedSparse : C::kVectorBlocked];
   }
 
-  bool IsQuarterRate() const {
-    return name_.starts_with("v_mul_lo_u32") || name_.starts_with("v_mul_hi_") ||
-           name_.starts_with("v_mad_u64") || name_.starts_with("v_mad_co_u64");
+  static bool Is(const Opcode& opcode, TimingClass timing) {
+    return opcode.traits.timing == timing;
   }
 
   void Lds(const Opcode& opcode) {
     timed_.kind = TimedKind::kLds;
     timed_.counter = kLdsCounter;
     const bool write = opcode.op_class == OpClass::kLdsWrite;
-    const uint32_t lanes = gfx950_ ? 64 : 32, row_bytes = gfx950_ ? 256 : 128;
+    const uint32_t row_bytes = 4 * chip_.lds_banks.banks;
     uint32_t lane_bytes =
         4u * std::max<uint32_t>(write ? opcode.src_dwords[1] : opcode.dst_dwords, 1);
     if (write && (opcode.flags & kTwoAddresses) != 0) lane_bytes *= 2;
-    timed_.transfer_bytes = lanes * lane_bytes;
-    // Writes of gfx950 take twice the passes of reads (b64: 4), as state/bank_conflicts.cc groups
-    // them.
-    timed_.lds_passes = timed_.transfer_bytes / row_bytes * (write && gfx950_ ? 2 : 1);
+    timed_.transfer_bytes = chip_.wave_size * lane_bytes;
+    timed_.lds_passes = timed_.transfer_bytes / row_bytes;
+    if (write) timed_.lds_passes *= chip_.timing.lds_write_passes;
   }
 
   void Idle(const Instruction& instruction) {
     timed_.kind = TimedKind::kIdle;
     const auto argument = static_cast<uint32_t>(instruction.simm16);
-    if (name_ == "s_nop") timed_.wave_clk = issue_clk_ * ((argument & 15) + 1);
-    if (name_ == "s_sleep") timed_.wave_clk = 64.0 * (argument & 127);
-    if (name_ == "s_setprio") timed_.priority = static_cast<int>(argument & 3);
+    const Opcode& opcode = *instruction.opcode;
+    if (Is(opcode, TimingClass::kWaitStates)) {
+      timed_.wave_clk = issue_clk_ * ((argument & 15) + 1);
+    } else if (Is(opcode, TimingClass::kSleep)) {
+      timed_.wave_clk = 64.0 * (argument & 127);
+    } else if (Is(opcode, TimingClass::kPriority)) {
+      timed_.priority = static_cast<int>(argument & 3);
+    }
   }
 
   void AddWait(uint32_t counters, uint32_t count) {
@@ -125,23 +129,37 @@ class Describer {
     const auto bits = static_cast<uint32_t>(instruction.simm16);
     constexpr uint32_t kMemory = 1u << kMemoryCounter, kStore = 1u << kStoreCounter,
                        kLds = 1u << kLdsCounter, kScalar = 1u << kScalarCounter;
-    if (gfx950_) {
-      const WaitCounts counts = Gfx950WaitCounts(bits);
-      AddWait(kMemory, counts.vmcnt);
-      AddWait(kLds | kScalar, counts.lgkmcnt);
-    } else if (name_ == "s_wait_loadcnt") {
-      AddWait(kMemory, bits & 63);
-    } else if (name_ == "s_wait_storecnt") {
-      AddWait(kStore, bits & 63);
-    } else if (name_ == "s_wait_dscnt") {
-      AddWait(kLds, bits & 63);
-    } else if (name_ == "s_wait_kmcnt") {
-      AddWait(kScalar, bits & 63);
-    } else if (name_ == "s_wait_loadcnt_dscnt" || name_ == "s_wait_storecnt_dscnt") {
-      AddWait(name_ == "s_wait_loadcnt_dscnt" ? kMemory : kStore, (bits >> 8) & 63);
-      AddWait(kLds, bits & 63);
-    } else if (name_ == "s_wait_idle") {
-      for (int counter = 0; counter < kTimedCounters; ++counter) AddWait(1u << counter, 0);
+    switch (instruction.opcode->traits.timing) {
+      case TimingClass::kWaitPacked: {
+        const WaitCounts counts = PackedWaitCounts(bits);
+        AddWait(kMemory, counts.vmcnt);
+        AddWait(kLds | kScalar, counts.lgkmcnt);
+        break;
+      }
+      case TimingClass::kWaitLoads:
+        AddWait(kMemory, bits & 63);
+        break;
+      case TimingClass::kWaitStores:
+        AddWait(kStore, bits & 63);
+        break;
+      case TimingClass::kWaitLds:
+        AddWait(kLds, bits & 63);
+        break;
+      case TimingClass::kWaitScalars:
+        AddWait(kScalar, bits & 63);
+        break;
+      case TimingClass::kWaitLoadsAndLds:
+      case TimingClass::kWaitStoresAndLds: {
+        const bool loads = instruction.opcode->traits.timing == TimingClass::kWaitLoadsAndLds;
+        AddWait(loads ? kMemory : kStore, (bits >> 8) & 63);
+        AddWait(kLds, bits & 63);
+        break;
+      }
+      case TimingClass::kWaitAll:
+        for (int counter = 0; counter < kTimedCounters; ++counter) AddWait(1u << counter, 0);
+        break;
+      default:
+        break;
     }
   }
 
@@ -188,7 +206,7 @@ class Describer {
     }
     Read(instruction.mem.soffset);
     if ((flags & kReadsDst) != 0) Read(instruction.dst, matrix);
-    const Operand vcc = Scalar(kSgprVccLo, gfx950_ ? 2 : 1);
+    const Operand vcc = Scalar(kSgprVccLo, chip_.mask_dwords());
     if ((flags & kReadsVccImplicitly) != 0) Read(vcc);
     if ((flags & kReadsM0) != 0) Read(Scalar(kSgprM0, 1));
     if ((flags & kReadsScc) != 0) ReadScc();
@@ -206,18 +224,17 @@ class Describer {
     if (instruction.dual) Registers(*instruction.dual);
   }
 
-  const bool gfx950_;
+  const Chip& chip_;
   const double issue_clk_;
   const TimingConstants& constants_;
-  std::string_view name_;
   TimedInstruction timed_;
 };
 
 }  // namespace
 
-std::vector<TimedInstruction> TimeInstructions(Isa isa, const KernelCode& code,
+std::vector<TimedInstruction> TimeInstructions(const Chip& chip, const KernelCode& code,
                                                const TimingConstants& constants) {
-  Describer describer(isa, constants);
+  Describer describer(chip, constants);
   std::vector<TimedInstruction> timed(code.slots.size());
   for (size_t slot = 0; slot < code.slots.size(); ++slot) {
     if (code.slots[slot]) timed[slot] = describer.Describe(*code.slots[slot]);

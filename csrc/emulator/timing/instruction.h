@@ -68,7 +68,7 @@ struct TimedInstruction {
 };
 
 // By slot of `code`.
-std::vector<TimedInstruction> TimeInstructions(Isa isa, const KernelCode& code,
+std::vector<TimedInstruction> TimeInstructions(const Chip& chip, const KernelCode& code,
                                                const TimingConstants& constants);
 
 }  // namespace jax_fa::emulator

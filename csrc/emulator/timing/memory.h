@@ -60,10 +60,10 @@ class LineCache {
 
 class UnitMemory {
  public:
-  // gfx1201 has an L1 (there called L0) for every two SIMDs.
-  UnitMemory(Isa isa, uint32_t simds, uint32_t line_count, const TimingConstants& constants)
+  UnitMemory(const Chip& chip, uint32_t simds, uint32_t line_count,
+             const TimingConstants& constants)
       : constants_(constants),
-        simds_per_l1_(isa == Isa::kGfx950 ? simds : 2),
+        simds_per_l1_(chip.timing.simds_per_l1),
         lds_return_free_(simds, 0.0) {
     ports_.assign(std::max(simds / simds_per_l1_, 1u),
                   Port{LineCache(constants[Constant::kL1Bytes], line_count)});

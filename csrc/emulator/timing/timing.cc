@@ -40,12 +40,12 @@ std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constan
 
 LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, uint64_t groups)
     : launch_(launch),
-      constants_(launch.program->isa->isa),
-      touched_(*launch.memory, ChipOf(launch.program->isa->isa).dies) {
+      constants_(*launch.program->chip),
+      touched_(*launch.memory, launch.program->chip->dies) {
   const Occupancy occupancy =
       GetOccupancy(*launch.program, *launch.kernel, Lanes(launch), launch.lds_bytes);
   // A grid that does not fill the chip is spread over it.
-  const uint64_t units = ChipOf(launch.program->isa->isa).simds / occupancy.simds;
+  const uint64_t units = launch.program->chip->simds() / occupancy.simds;
   const auto needed = (groups + units - 1) / units;
   const auto resident =
       static_cast<uint32_t>(std::min<uint64_t>(occupancy.workgroups_per_unit, needed));
@@ -65,8 +65,8 @@ GridTime LaunchTiming::Grid() {
   std::sort(times_.begin(), times_.end(),
             [](const GroupTime& a, const GroupTime& b) { return a.group < b.group; });
   traces_->Sort();
-  return TimeGrid(launch_.program->isa->isa, traces_->occupancy().simds, traces_->resident(),
-                  times_, touched_.Traffic(), constants_);
+  return TimeGrid(*launch_.program->chip, traces_->occupancy().simds, traces_->resident(), times_,
+                  touched_.Traffic(), constants_);
 }
 
 }  // namespace jax_fa::emulator

@@ -27,7 +27,7 @@ class TraceSet {
   const Occupancy& occupancy() const { return occupancy_; }
   // Workgroups that share a unit.
   uint32_t resident() const { return resident_; }
-  Isa isa() const { return code_.program().isa->isa; }
+  const Chip& chip() const { return *code_.program().chip; }
   const std::string& target() const { return code_.target(); }
 
   // Workgroup `place` of groups(), `resident` like it at a time on one unit.

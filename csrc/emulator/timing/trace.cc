@@ -1,7 +1,6 @@
 #include "emulator/timing/trace.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "emulator/exec/lane_addresses.h"
 #include "emulator/object/launch_context.h"
@@ -70,8 +69,7 @@ uint32_t LaneBytes(const Instruction& instruction) {
   if (opcode.op_class != OpClass::kLdsDma) {
     return 4u * std::max<uint32_t>({opcode.dst_dwords, opcode.src_dwords[1], 1});
   }
-  const std::string_view name = opcode.mnemonic;
-  return name.ends_with("x4") ? 16 : name.ends_with("x3") ? 12 : 4;
+  return 4u * opcode.traits.lds_dwords;
 }
 
 LineNumbers::LineNumbers(const Memory& memory, const Workgroup& group)

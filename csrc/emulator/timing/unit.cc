@@ -31,11 +31,10 @@ class UnitModel {
  public:
   UnitModel(const Program& program, const KernelCode& code, uint32_t simds, uint32_t line_count,
             const TimingConstants& constants, bool keep_slices)
-      : isa_(program.isa->isa),
-        chip_(ChipOf(isa_)),
+      : chip_(*program.chip),
         constants_(constants),
-        timed_(TimeInstructions(isa_, code, constants)),
-        memory_(isa_, simds, line_count, constants),
+        timed_(TimeInstructions(chip_, code, constants)),
+        memory_(chip_, simds, line_count, constants),
         simds_(simds),
         keep_slices_(keep_slices) {}
 
@@ -85,9 +84,9 @@ class UnitModel {
 
   // The first multiple of the grid from `clk` on.
   double OnGrid(double clk) const {
-    const double below = static_cast<double>(static_cast<int64_t>(clk / chip_.grid_clk));
-    const double on_grid = below * chip_.grid_clk;
-    return on_grid < clk ? on_grid + chip_.grid_clk : on_grid;
+    const double below = static_cast<double>(static_cast<int64_t>(clk / chip_.timing.grid_clk));
+    const double on_grid = below * chip_.timing.grid_clk;
+    return on_grid < clk ? on_grid + chip_.timing.grid_clk : on_grid;
   }
 
   // --- one SIMD ----------------------------------------------------------------------------------
@@ -154,11 +153,11 @@ class UnitModel {
     switch (timed.kind) {
       case TimedKind::kMatrix:
         simd.matrix_free = now + timed.hold_clk;
-        simd.free[kVectorPort] = now + chip_.issue_clk;
+        simd.free[kVectorPort] = now + chip_.timing.issue_clk;
         simd.vector_blocked = now + timed.blocked_clk;
         simd.packed_blocked =
             now + constants_[timed.long_matrix ? C::kPackedBlockedLong : C::kPackedBlockedShort];
-        simd.memory_blocked_from = now + chip_.issue_clk;
+        simd.memory_blocked_from = now + chip_.timing.issue_clk;
         simd.memory_blocked = now + constants_[C::kMemoryBlocked];
         time_.matrix_clk += timed.hold_clk;
         time_.clk = std::max(time_.clk, now + timed.hold_clk);
@@ -172,24 +171,25 @@ class UnitModel {
         simd.free[kVectorPort] = now + timed.hold_clk;
         break;
       case TimedKind::kScalar:
-        simd.free[kScalarPort] = now + chip_.issue_clk;
+        simd.free[kScalarPort] = now + chip_.timing.issue_clk;
         break;
       case TimedKind::kScalarLoad:
-        simd.free[kScalarPort] = now + chip_.issue_clk;
+        simd.free[kScalarPort] = now + chip_.timing.issue_clk;
         wave.Load(timed, now + constants_[C::kScalarLoadLatency]);
         break;
       case TimedKind::kLds:
-        simd.free[kLdsPort] = now + chip_.issue_clk;
+        simd.free[kLdsPort] = now + chip_.timing.issue_clk;
         wave.Load(timed, memory_.Lds(timed, event.detail, wave.simd, now));
         break;
       case TimedKind::kMemory: {
-        simd.free[kMemoryPort] = now + (timed.is_dma ? constants_[C::kDmaIssue] : chip_.issue_clk);
+        simd.free[kMemoryPort] =
+            now + (timed.is_dma ? constants_[C::kDmaIssue] : *chip_.timing.issue_clk);
         const uint32_t* record = &wave.trace->lines[event.detail];
         wave.Load(timed, memory_.Access(timed, {record + 1, record[0]}, wave.simd, now));
         break;
       }
       case TimedKind::kBranch: {
-        simd.free[kBranchPort] = now + chip_.issue_clk;
+        simd.free[kBranchPort] = now + chip_.timing.issue_clk;
         const bool taken = wave.next < wave.trace->events.size() &&
                            wave.trace->events[wave.next].slot != event.slot + 1;
         if (taken) wave.turn = now + std::max(constants_[C::kBranchTaken], timed.wave_clk);
@@ -213,7 +213,7 @@ class UnitModel {
     }
     wave.Write(timed, now);
     if (keep_slices_) {
-      slices_.Add(wave, SliceRecorder::KindOf(timed), could_issue, now + chip_.issue_clk, 1);
+      slices_.Add(wave, SliceRecorder::KindOf(timed), could_issue, now + chip_.timing.issue_clk, 1);
     }
     wave.Advance(timed_, constants_, chip_);
   }
@@ -228,13 +228,13 @@ class UnitModel {
     if (wave.signalled == wave.group->phase) {
       wave.blocked = true;
     } else {
-      wave.turn = std::max(now + chip_.issue_clk, wave.group->completed);
+      wave.turn = std::max(now + chip_.timing.issue_clk, wave.group->completed);
     }
   }
   void End(TimedWave& wave, double now) {
     --wave.group->alive;
     Complete(*wave.group, now);
-    time_.clk = std::max(time_.clk, now + chip_.issue_clk);
+    time_.clk = std::max(time_.clk, now + chip_.timing.issue_clk);
   }
   void Complete(TimedGroup& group, double now) {
     if (group.signals == 0 || group.signals < group.alive) return;
@@ -253,7 +253,6 @@ class UnitModel {
     }
   }
 
-  const Isa isa_;
   const Chip& chip_;
   const TimingConstants& constants_;
   const std::vector<TimedInstruction> timed_;

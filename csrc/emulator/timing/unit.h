@@ -2,11 +2,11 @@
 // gfx1201), driven by the traces of resident workgroups.
 //
 // Each SIMD issues, at a time, the ready instruction of the wave of highest priority that has
-// waited longest; a wave issues in order, at most one instruction every Chip::issue_clk. Units
-// (VALU, matrix core, scalar, LDS, memory, branch) are held as timing/constants.cc says. Operands
-// are ready when their producers' latencies have passed, loads when their wait proves them there.
-// Results of loads return in order; L1 is modelled by its lines, what lies behind it by a rate and
-// a latency. Not modelled: instruction fetch, register banks, power.
+// waited longest; a wave issues in order, at most one instruction every TimingShape::issue_clk.
+// Units (VALU, matrix core, scalar, LDS, memory, branch) are held as chip/timing_constants.h names.
+// Operands are ready when their producers' latencies have passed, loads when their wait proves them
+// there. Results of loads return in order; L1 is modelled by its lines, what lies behind it by a
+// rate and a latency. Not modelled: instruction fetch, register banks, power.
 #ifndef JAX_FA_EMULATOR_TIMING_UNIT_H_
 #define JAX_FA_EMULATOR_TIMING_UNIT_H_
 

@@ -27,7 +27,7 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
   const bool is_lds = instruction->kind == TimedKind::kLds;
   if (is_lds || instruction->kind == TimedKind::kMemory) {
     // The counter must not overflow.
-    const size_t limit = chip.counter_limit[is_lds ? 1 : 0];
+    const size_t limit = is_lds ? chip.timing.lds_counter_limit : chip.timing.memory_counter_limit;
     const std::deque<double>& under_way = under_way_[instruction->counter];
     if (under_way.size() >= limit) ready = std::max(ready, under_way[under_way.size() - limit]);
   }

@@ -152,7 +152,9 @@ std::string DecodeVopd(Words words, InstructionStore* store, Instruction* instru
   return {};
 }
 
-std::string Decode(Words words, InstructionStore* store, Instruction* instruction) {
+}  // namespace
+
+std::string DecodeGfx1201(Words words, InstructionStore* store, Instruction* instruction) {
   const uint32_t word = words[0];
   if ((word >> 31) == 0) return DecodeVop12c(words, instruction);
   switch (word >> 24) {
@@ -176,26 +178,15 @@ std::string Decode(Words words, InstructionStore* store, Instruction* instructio
       return DecodeDs(words, instruction);
     case 0x31:
       return DecodeVbuffer(words, instruction);
+    case 0x3d:
+      return DecodeSmem(words, instruction);
     default:
       break;
   }
   std::string failure;
-  if (DecodeScalar(Isa::kGfx1201, words, instruction, &failure)) return failure;
+  if (DecodeSop(Gfx1201Opcodes(), kGfx1201Chip.scalar_codes, words, instruction, &failure))
+    return failure;
   return failure.empty() ? "an encoding that the emulator does not know" : failure;
-}
-
-}  // namespace
-
-const TargetIsa& Gfx1201Isa() {
-  static constexpr TargetIsa kIsa = {.isa = Isa::kGfx1201,
-                                     .name = "gfx1201",
-                                     .elf_machine = 0x4e,
-                                     .wave_size = 32,
-                                     .max_lds_bytes = 64 * 1024,
-                                     .max_waves = 32,
-                                     .decode = Decode,
-                                     .workgroup_id_in_ttmp = true};
-  return kIsa;
 }
 
 }  // namespace jax_fa::emulator

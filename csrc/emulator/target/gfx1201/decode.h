@@ -1,4 +1,4 @@
-// The vector opcodes of gfx1201: numbers and mnemonics, and which row of the shared families each
+// The opcodes of gfx1201: numbers and mnemonics, and which row of the shared families each
 // is.
 #ifndef JAX_FA_EMULATOR_TARGET_GFX1201_DECODE_H_
 #define JAX_FA_EMULATOR_TARGET_GFX1201_DECODE_H_
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "emulator/chip/chip.h"
 #include "emulator/decode/decode.h"
 
 namespace jax_fa::emulator {
@@ -20,6 +21,14 @@ struct Gfx1201Name {
 inline constexpr uint16_t kVop2InVop3 = 0x100;
 inline constexpr uint16_t kVop1InVop3 = 0x180;
 
+// scalar_names.cc.
+std::span<const Gfx1201Name> Gfx1201Sop1Names();
+std::span<const Gfx1201Name> Gfx1201Sop2Names();
+std::span<const Gfx1201Name> Gfx1201SopcNames();
+std::span<const Gfx1201Name> Gfx1201SopkNames();
+std::span<const Gfx1201Name> Gfx1201SoppNames();
+std::span<const Gfx1201Name> Gfx1201SmemNames();
+// names.cc.
 std::span<const Gfx1201Name> Gfx1201Vop1Names();
 std::span<const Gfx1201Name> Gfx1201Vop2Names();
 std::span<const Gfx1201Name> Gfx1201Vop3Names();  // those that are VOP3 only
@@ -51,7 +60,10 @@ enum Gfx1201Flags : uint32_t {
   kSwappedData = 1u << 31,    // DS rows: the data operands stand the other way round
 };
 
-// Every row of the target, VALU and memory, joined with the families of the host's SIMD level.
+std::string DecodeGfx1201(std::span<const uint32_t> words, InstructionStore* store,
+                          Instruction* instruction);
+
+// Every row of the target, joined with the families of the host's SIMD level.
 const OpcodeIndex& Gfx1201Opcodes();
 
 }  // namespace jax_fa::emulator

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "emulator/exec/families.h"
-#include "emulator/state/wave.h"
+#include "emulator/target/gfx1201/chip.h"
 #include "emulator/target/gfx1201/decode.h"
 
 namespace jax_fa::emulator::gfx1201 {
@@ -58,7 +58,7 @@ class Builder {
   void Source(int i, uint32_t code) {
     if (dwords(i) == 0) return;
     SourceContext context;
-    context.isa = Isa::kGfx1201;
+    context.codes = &kGfx1201Chip.scalar_codes;
     context.flags = flags();
     context.dwords = static_cast<uint8_t>(dwords(i));
     if (words_.size() > size_words_) context.literal = &words_[size_words_];
@@ -94,7 +94,7 @@ class Builder {
     CheckVgprs(operand);
   }
   void ScalarSource(int i, uint32_t code, uint8_t count) {
-    if (!DecodeScalarRegister(code, Isa::kGfx1201, count,
+    if (!DecodeScalarRegister(code, kGfx1201Chip.scalar_codes, count,
                               &instruction_->src[static_cast<size_t>(i)])) {
       Fail("source " + std::to_string(i) + " of " + Name() + " cannot be " + std::to_string(code));
     }
@@ -110,13 +110,13 @@ class Builder {
   void ScalarDst(uint32_t code) {
     const uint8_t dwords = instruction_->opcode->sdst_dwords;
     if (dwords == 0) return;
-    if (!DecodeScalarRegister(code, Isa::kGfx1201, dwords, &instruction_->sdst)) {
+    if (!DecodeScalarRegister(code, kGfx1201Chip.scalar_codes, dwords, &instruction_->sdst)) {
       Fail("the scalar destination of " + Name() + " cannot be " + std::to_string(code));
     }
   }
   // Lane results in one scalar register: readlane and the scalar transcendentals.
   void ScalarResult(uint32_t code) {
-    if (!DecodeScalarRegister(code, Isa::kGfx1201, 1, &instruction_->dst)) {
+    if (!DecodeScalarRegister(code, kGfx1201Chip.scalar_codes, 1, &instruction_->dst)) {
       Fail("the destination of " + Name() + " cannot be " + std::to_string(code));
     }
   }
@@ -174,9 +174,10 @@ class Builder {
   std::string failure_;
 };
 
-// The memory encodings (target/gfx1201/decode_memory.cc).
+// The memory encodings (decode_memory.cc).
 std::string DecodeDs(Words words, Instruction* instruction);
 std::string DecodeFlat(Words words, Encoding encoding, Instruction* instruction);
+std::string DecodeSmem(Words words, Instruction* instruction);
 std::string DecodeVbuffer(Words words, Instruction* instruction);
 
 }  // namespace jax_fa::emulator::gfx1201

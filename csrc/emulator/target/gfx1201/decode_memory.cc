@@ -17,6 +17,27 @@ int32_t SignedOffset(uint32_t word) { return static_cast<int32_t>(word) >> 8; }
 
 }  // namespace
 
+std::string DecodeSmem(Words words, Instruction* instruction) {
+  Builder builder(words, 2, instruction);
+  if (!builder.Has(2)) return builder.failure();
+  if (!builder.FindRow(kSmemEncoding, Bits(words[0], 13, 6))) return builder.failure();
+  const Opcode& row = *instruction->opcode;
+  const auto scalar = [&](Operand* operand, uint32_t code, uint8_t dwords, const char* what) {
+    if (dwords == 0 || DecodeScalarRegister(code, kGfx1201Chip.scalar_codes, dwords, operand)) {
+      return;
+    }
+    builder.Fail(std::string("scalar ") + what + " " + std::to_string(code) + " does not exist");
+  };
+  instruction->mem.offset = SignedOffset(words[1] << 8);
+  const uint32_t offset = Bits(words[1], 25, 7);
+  if (offset != kSgprNull && row.src_dwords[1] != 0) {
+    scalar(&instruction->src[1], offset, 1, "offset register");
+  }
+  scalar(&instruction->dst, Bits(words[0], 6, 7), row.dst_dwords, "destination");
+  scalar(&instruction->src[0], 2 * Bits(words[0], 0, 6), row.src_dwords[0], "base register");
+  return builder.Finish();
+}
+
 std::string DecodeDs(Words words, Instruction* instruction) {
   Builder builder(words, 2, instruction);
   if (!builder.Has(2)) return builder.failure();
@@ -76,7 +97,7 @@ std::string DecodeVbuffer(Words words, Instruction* instruction) {
   const uint32_t addresses = (mem.offen ? 1u : 0u) + (mem.idxen ? 1u : 0u);
   if (addresses != 0) builder.Vgpr(0, Bits(words[2], 0, 8), addresses);
   builder.ScalarSource(2, Bits(words[1], 9, 9), 4);
-  if (!DecodeScalarRegister(Bits(words[0], 0, 7), Isa::kGfx1201, 1, &mem.soffset)) {
+  if (!DecodeScalarRegister(Bits(words[0], 0, 7), kGfx1201Chip.scalar_codes, 1, &mem.soffset)) {
     builder.Fail("the scalar offset of " + builder.Name());
   }
   const uint32_t data = Bits(words[1], 0, 8);

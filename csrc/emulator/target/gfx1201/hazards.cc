@@ -54,7 +54,7 @@ void Gfx1201Hazards::StepFlagged(Wave& wave, const Instruction& instruction, con
   const Traits& traits = plan.hazard;
   Wait(instruction, traits, state);
   const bool vector = traits.unit == Traits::kVectorUnit || traits.unit == Traits::kMatrixUnit;
-  if (traits.Is(Traits::kTouchesScalars)) {
+  if (traits.Is(Gfx1201Hazard::kTouchesScalars)) {
     for (uint32_t i = 0; i < plan.reads; ++i) {
       if (IsPlainScalar(plan.read[i])) Read(wave, instruction, plan.read[i], vector, state);
     }
@@ -68,27 +68,27 @@ void Gfx1201Hazards::StepFlagged(Wave& wave, const Instruction& instruction, con
       }
     }
   }
-  if (traits.Is(Traits::kSwapsLanes) && state->exec_written) {
+  if (traits.Is(Gfx1201Hazard::kSwapsLanes) && state->exec_written) {
     Report(wave, instruction,
            "follows a v_cmpx: a vector instruction other than v_nop is missing between");
   }
-  if (vector && !traits.Is(Traits::kVectorNop)) {
-    state->exec_written = traits.Is(Traits::kWritesExecMask);
+  if (vector && !traits.Is(Gfx1201Hazard::kVectorNop)) {
+    state->exec_written = traits.Is(Gfx1201Hazard::kWritesExecMask);
   }
 }
 
 void Gfx1201Hazards::Wait(const Instruction& instruction, const Traits& traits, WaveState* state) {
-  if (traits.Is(Traits::kDropsCopies)) {
+  if (traits.Is(Gfx1201Hazard::kDropsCopies)) {
     state->ds_nops = instruction.pc == state->after_ds_nop ? state->ds_nops + 1 : 1;
     state->after_ds_nop = instruction.pc + instruction.size_bytes;
   }
-  const bool dropped = traits.Is(Traits::kDropsCopies) && state->ds_nops >= kDsNopsThatDrop;
+  const bool dropped = traits.Is(Gfx1201Hazard::kDropsCopies) && state->ds_nops >= kDsNopsThatDrop;
   if (dropped) state->copied.reset();
-  if (dropped || traits.Is(Traits::kWaitsForScalars)) {
+  if (dropped || traits.Is(Gfx1201Hazard::kWaitsForScalars)) {
     state->by_scalar.reset();
     state->by_vector.reset();
   }
-  if (traits.Is(Traits::kWaitsForAlu)) {
+  if (traits.Is(Gfx1201Hazard::kWaitsForAlu)) {
     const int32_t fields = instruction.simm16;
     if ((fields & kScalarResults) == 0) state->by_scalar.reset();
     if ((fields & kVcc) == 0) Clear(/*vcc=*/true, &state->by_vector);

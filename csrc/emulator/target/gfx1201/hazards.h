@@ -25,17 +25,31 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/check/access_plan.h"
+#include "emulator/check/hazard.h"
 #include "emulator/state/wave.h"
 
 namespace jax_fa::emulator {
 
-class Gfx1201Hazards {
+// HazardTraits::flags of this target.
+struct Gfx1201Hazard {
+  enum Flags : uint32_t {
+    kSwapsLanes = 1u << 3,  // v_permlane*
+    kWritesExecMask = 1u << 9,
+    kTouchesScalars = 1u << 13,   // reads or writes s0.. or VCC, other than for an address
+    kWaitsForScalars = 1u << 14,  // SMEM, buffer instructions
+    kWaitsForAlu = 1u << 15,      // s_wait_alu
+    kDropsCopies = 1u << 16,      // ds_nop
+    kVectorNop = 1u << 17,
+  };
+};
+
+// The unit and the flags of an instruction (hazard_plan.cc).
+HazardTraits PlanGfx1201Hazards(const Instruction& instruction, const AccessPlan& plan);
+
+class Gfx1201Hazards final : public HazardRules {
  public:
-  // A new workgroup: nothing was read or written.
-  void Begin(const Workgroup& group);
-  // Before an instruction executes: reports what is missing, and notes what it reads and writes.
-  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) {
+  void Begin(const Workgroup& group) override;
+  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) override {
     const HazardTraits::Unit unit = plan.hazard.unit;
     WaveState& state = waves_[wave.index_in_group];
     if (plan.hazard.flags != 0) {

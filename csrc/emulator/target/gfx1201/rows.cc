@@ -46,6 +46,12 @@ class Table {
     AddOwn(SimdValuGfx1201Rows());
     AddOwn(SimdWmmaRows());
     AddOwn(Gfx1201OwnRows());
+    AddScalar(kSop1, Gfx1201Sop1Names());
+    AddScalar(kSop2, Gfx1201Sop2Names());
+    AddScalar(kSopc, Gfx1201SopcNames());
+    AddScalar(kSopk, Gfx1201SopkNames());
+    AddScalar(kSopp, Gfx1201SoppNames());
+    AddScalar(kSmemEncoding, Gfx1201SmemNames());
     AddAlu(kVop1, Gfx1201Vop1Names(), kVop1InVop3);
     AddAlu(kVop2, Gfx1201Vop2Names(), kVop2InVop3);
     AddAlu(kVop3, Gfx1201Vop3Names(), 0);
@@ -91,6 +97,12 @@ class Table {
     return row;
   }
   const char* Keep(std::string text) { return texts_.emplace_back(std::move(text)).c_str(); }
+
+  void AddScalar(Encoding encoding, std::span<const Gfx1201Name> names) {
+    for (const Gfx1201Name& name : names) {
+      Add(encoding, name.number, name.mnemonic, *Find(name.row ? name.row : name.mnemonic));
+    }
+  }
 
   // Family rows have wave64 masks, of two scalar registers; here they have one.
   Opcode& AddAluRow(Encoding encoding, uint16_t number, const char* mnemonic,

@@ -1,4 +1,4 @@
-// The vector opcodes of gfx950: their numbers and mnemonics, joined with the instruction families.
+// The opcodes of gfx950: their numbers and mnemonics, joined with the instruction families.
 #ifndef JAX_FA_EMULATOR_TARGET_GFX950_DECODE_H_
 #define JAX_FA_EMULATOR_TARGET_GFX950_DECODE_H_
 
@@ -6,12 +6,20 @@
 #include <span>
 #include <string>
 
+#include "emulator/chip/chip.h"
+#include "emulator/decode/decode.h"
 #include "emulator/exec/families.h"
-#include "emulator/state/wave.h"
 
 namespace jax_fa::emulator {
 
-// Every opcode the target has, implemented or not.
+// scalar_names.cc.
+std::span<const OpcodeName> Gfx950Sop1Names();
+std::span<const OpcodeName> Gfx950Sop2Names();
+std::span<const OpcodeName> Gfx950SopcNames();
+std::span<const OpcodeName> Gfx950SopkNames();
+std::span<const OpcodeName> Gfx950SoppNames();
+std::span<const OpcodeName> Gfx950SmemNames();
+// names.cc: every opcode the target has, implemented or not.
 std::span<const OpcodeName> Gfx950Vop1Names();
 std::span<const OpcodeName> Gfx950Vop2Names();
 std::span<const OpcodeName> Gfx950VopcNames();
@@ -37,6 +45,9 @@ enum Gfx950Flags : uint32_t {
   kAgprSource = 1u << 26,       // source 0 is an AGPR
   kAgprResult = 1u << 27,       // dst is an AGPR
 };
+
+std::string DecodeGfx950(std::span<const uint32_t> words, InstructionStore* store,
+                         Instruction* instruction);
 
 // The implemented rows.
 const OpcodeIndex& Gfx950Opcodes();

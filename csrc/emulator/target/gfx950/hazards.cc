@@ -43,27 +43,27 @@ int MatrixToMatrix(const Wave& wave, uint32_t slot, const Instruction& reader, c
   return writer.passes + (reads.single && writer.passes == 2 ? 1 : 2);
 }
 
-int VectorToMatrix(const Traits& writer) { return writer.Is(Traits::kDot) ? 0 : 2; }
+int VectorToMatrix(const Traits& writer) { return writer.Is(Gfx950Hazard::kDot) ? 0 : 2; }
 
 // What a vector or memory instruction has to wait that reads what a vector instruction wrote.
 int AfterVector(const Instruction& written, const Traits& writer, const Instruction& reader,
                 const Traits& reads, const Access& access) {
   int needed = 0;
-  if (writer.Is(Traits::kDot)) {
+  if (writer.Is(Gfx950Hazard::kDot)) {
     const bool sum = written.opcode == reader.opcode && (access.place == 2);
     needed = sum ? 0 : 3;
   }
   if (reads.unit != Traits::kVectorUnit) return needed;
-  if (reads.Is(Traits::kDpp) && access.place == 0) needed = std::max(needed, 2);
+  if (reads.Is(Gfx950Hazard::kDpp) && access.place == 0) needed = std::max(needed, 2);
   // Between two swaps kernels that are right on the chip leave 1.
-  if (reads.Is(Traits::kSwapsLanes)) {
-    needed = std::max(needed, writer.Is(Traits::kSwapsLanes) ? 1 : 2);
+  if (reads.Is(Gfx950Hazard::kSwapsLanes)) {
+    needed = std::max(needed, writer.Is(Gfx950Hazard::kSwapsLanes) ? 1 : 2);
   }
-  if (reads.Is(Traits::kReadsLane) && access.place == 0) needed = std::max(needed, 1);
-  if (writer.Is(Traits::kTranscendental) && !reads.Is(Traits::kTranscendental)) {
+  if (reads.Is(Gfx950Hazard::kReadsLane) && access.place == 0) needed = std::max(needed, 1);
+  if (writer.Is(Gfx950Hazard::kTranscendental) && !reads.Is(Gfx950Hazard::kTranscendental)) {
     needed = std::max(needed, 1);
   }
-  if (writer.Is(Traits::kShiftsResult)) needed = std::max(needed, 1);
+  if (writer.Is(Gfx950Hazard::kShiftsResult)) needed = std::max(needed, 1);
   return needed;
 }
 
@@ -173,11 +173,12 @@ void Gfx950Hazards::CheckVectorWrite(Wave& wave, const Instruction& instruction,
       const Traits& writer = TraitsAt(wave, write.slot);
       int needed = 0;
       if (writer.unit == Traits::kMatrixUnit) needed = AfterMatrix(writer);
-      if (writer.Is(Traits::kDot) && InstructionAt(wave, write.slot).opcode != instruction.opcode) {
+      if (writer.Is(Gfx950Hazard::kDot) &&
+          InstructionAt(wave, write.slot).opcode != instruction.opcode) {
         needed = 3;
       }
       // What keeps part of the register reads it; the rest for its check sum.
-      if (writer.Is(Traits::kShiftsResult) && writes.unit == Traits::kVectorUnit) {
+      if (writer.Is(Gfx950Hazard::kShiftsResult) && writes.unit == Traits::kVectorUnit) {
         needed = std::max(needed, 1);
       }
       if (static_cast<int>(since) < needed) {
@@ -213,12 +214,12 @@ void Gfx950Hazards::CheckScalarRead(Wave& wave, const Instruction& instruction,
   if (reads.unit == Traits::kMemory) {
     needed = 5;
   } else if (reads.unit == Traits::kVectorUnit) {
-    const bool lane = reads.Is(Traits::kPicksLane) && access.place == 1;
+    const bool lane = reads.Is(Gfx950Hazard::kPicksLane) && access.place == 1;
     const bool mask =
-        access.place == kOtherPlace || (reads.Is(Traits::kReadsMask) && access.place == 2);
+        access.place == kOtherPlace || (reads.Is(Gfx950Hazard::kReadsMask) && access.place == 2);
     // As a mask LLVM gives 2, too; hand-written kernels that are right on the chip leave 0.
     needed = mask ? 0 : 2;
-    if (lane || (mask && reads.Is(Traits::kDivFmas))) needed = 4;
+    if (lane || (mask && reads.Is(Gfx950Hazard::kDivFmas))) needed = 4;
   }
   if (needed == 0) return;
   for (uint32_t index = access.first; index < access.first + uint32_t{access.count}; ++index) {
@@ -237,14 +238,14 @@ void Gfx950Hazards::CheckOthers(Wave& wave, const Instruction& instruction,
     const uint32_t since = std::min(state.now - write.when - 1, kLongest);
     Require(wave, instruction, does, since, needed, write.slot, what);
   };
-  if (traits.Is(Traits::kUsesM0)) require(state.m0, 1, "uses m0", " wrote it");
+  if (traits.Is(Gfx950Hazard::kUsesM0)) require(state.m0, 1, "uses m0", " wrote it");
   int exec = 0;
-  if (traits.Is(Traits::kDpp)) exec = 5;
-  if (traits.Is(Traits::kReadsLane) || traits.Is(Traits::kPicksLane)) exec = 4;
+  if (traits.Is(Gfx950Hazard::kDpp)) exec = 5;
+  if (traits.Is(Gfx950Hazard::kReadsLane) || traits.Is(Gfx950Hazard::kPicksLane)) exec = 4;
   if (traits.unit == Traits::kMatrixUnit) exec = 4;
   if (exec != 0) require(state.exec, exec, "runs under EXEC", " wrote it");
-  if (traits.Is(Traits::kSwapsLanes)) require(state.exec, 4, "runs under EXEC", " wrote it");
-  if (traits.Is(Traits::kSetsRegister) || traits.Is(Traits::kGetsRegister)) {
+  if (traits.Is(Gfx950Hazard::kSwapsLanes)) require(state.exec, 4, "runs under EXEC", " wrote it");
+  if (traits.Is(Gfx950Hazard::kSetsRegister) || traits.Is(Gfx950Hazard::kGetsRegister)) {
     constexpr int32_t kNumber = 63;
     const Instruction& before = InstructionAt(wave, state.set_register.slot);
     if ((before.simm16 & kNumber) == (instruction.simm16 & kNumber)) {
@@ -267,17 +268,17 @@ void Gfx950Hazards::Note(const Instruction& instruction, const AccessPlan& plan,
       std::fill_n(state->vector.begin() + access.first, access.count, here);
     }
   }
-  if (traits.unit == Traits::kMatrixUnit || traits.Is(Traits::kWideStore)) {
+  if (traits.unit == Traits::kMatrixUnit || traits.Is(Gfx950Hazard::kWideStore)) {
     const bool sparse = instruction.opcode->op_class == OpClass::kSparseMatrix;
-    const uint8_t place = traits.Is(Traits::kWideStore) ? 1 : sparse ? kOtherPlace : 2;
+    const uint8_t place = traits.Is(Gfx950Hazard::kWideStore) ? 1 : sparse ? kOtherPlace : 2;
     for (uint32_t i = 0; i < plan.reads; ++i) {
       const Access& access = plan.read[i];
       if (access.kind != Access::kVector || access.place != place) continue;
       std::fill_n(state->read.begin() + access.first, access.count, here);
     }
   }
-  if (traits.Is(Traits::kWritesExecMask)) state->exec = here;
-  if (traits.Is(Traits::kSetsRegister)) state->set_register = here;
+  if (traits.Is(Gfx950Hazard::kWritesExecMask)) state->exec = here;
+  if (traits.Is(Gfx950Hazard::kSetsRegister)) state->set_register = here;
 }
 
 }  // namespace jax_fa::emulator

@@ -10,17 +10,38 @@
 #include <string>
 #include <vector>
 
-#include "emulator/check/access_plan.h"
+#include "emulator/check/hazard.h"
 #include "emulator/state/wave.h"
 
 namespace jax_fa::emulator {
 
-class Gfx950Hazards {
+// HazardTraits::flags of this target.
+struct Gfx950Hazard {
+  enum Flags : uint32_t {
+    kDpp = 1u << 0,
+    kReadsLane = 1u << 1,   // v_readlane, v_readfirstlane
+    kPicksLane = 1u << 2,   // v_readlane, v_writelane: source 1 is a lane
+    kSwapsLanes = 1u << 3,  // v_permlane*
+    kTranscendental = 1u << 4,
+    kShiftsResult = 1u << 5,  // SDWA and op_sel that write a part of the register
+    kDot = 1u << 6,
+    kUsesM0 = 1u << 7,  // LDS-DMA, s_sendmsg, s_movrel
+    kDivFmas = 1u << 8,
+    kWritesExecMask = 1u << 9,
+    kWideStore = 1u << 10,  // of more than 8 bytes a lane
+    kSetsRegister = 1u << 11,
+    kGetsRegister = 1u << 12,
+    kReadsMask = 1u << 18,  // source 2 is a bit for each lane
+  };
+};
+
+// The unit and the flags of an instruction (hazard_plan.cc).
+HazardTraits PlanGfx950Hazards(const Instruction& instruction, const AccessPlan& plan);
+
+class Gfx950Hazards final : public HazardRules {
  public:
-  // A new workgroup: everything was written long ago.
-  void Begin(const Workgroup& group);
-  // Before an instruction executes: reports what comes too early, and notes what it writes.
-  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan);
+  void Begin(const Workgroup& group) override;
+  void Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) override;
 
  private:
   static constexpr uint32_t kStart = 64;  // more than any rule asks for

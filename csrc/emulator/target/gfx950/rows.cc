@@ -26,6 +26,12 @@ uint32_t TargetFlags(std::string_view name) {
 class Join {
  public:
   Join() {
+    Add(kSop1, Gfx950Sop1Names());
+    Add(kSop2, Gfx950Sop2Names());
+    Add(kSopc, Gfx950SopcNames());
+    Add(kSopk, Gfx950SopkNames());
+    Add(kSopp, Gfx950SoppNames());
+    Add(kSmemEncoding, Gfx950SmemNames());
     Add(kVop1, Gfx950Vop1Names());
     Add(kVop2, Gfx950Vop2Names());
     Add(kVopc, Gfx950VopcNames());
@@ -72,6 +78,7 @@ class Join {
       Opcode row = rows_[i];
       row.number = static_cast<uint16_t>(row.number | kGfx950MubufLds);
       row.op_class = OpClass::kLdsDma;
+      row.traits.lds_dwords = row.dst_dwords;
       row.dst_dwords = 0;
       row.flags = uint32_t{kReadsM0} | kLoadsToLds;
       rows_.push_back(row);

@@ -2,8 +2,8 @@
 //
 // A phase is complete when every wave that has not ended has signalled. Waves that have ended do
 // not count, as in hardware; with checks on, a barrier that some waves only reach is reported.
-#ifndef JAX_FA_EMULATOR_RUN_BARRIER_H_
-#define JAX_FA_EMULATOR_RUN_BARRIER_H_
+#ifndef JAX_FA_EMULATOR_EXEC_BARRIER_H_
+#define JAX_FA_EMULATOR_EXEC_BARRIER_H_
 
 #include "emulator/state/wave.h"
 
@@ -17,4 +17,4 @@ void EndWave(Wave& wave, const Instruction& instruction);
 
 }  // namespace jax_fa::emulator
 
-#endif  // JAX_FA_EMULATOR_RUN_BARRIER_H_
+#endif  // JAX_FA_EMULATOR_EXEC_BARRIER_H_

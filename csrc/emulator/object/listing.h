@@ -1,7 +1,7 @@
 // A kernel's decoded text as plain values, for static reports: what stands where, and where control
 // can go from there.
-#ifndef JAX_FA_EMULATOR_DECODE_LISTING_H_
-#define JAX_FA_EMULATOR_DECODE_LISTING_H_
+#ifndef JAX_FA_EMULATOR_OBJECT_LISTING_H_
+#define JAX_FA_EMULATOR_OBJECT_LISTING_H_
 
 #include <cstdint>
 #include <optional>
@@ -28,4 +28,4 @@ std::vector<ListedInstruction> ListInstructions(const Program& program, const Ke
 
 }  // namespace jax_fa::emulator
 
-#endif  // JAX_FA_EMULATOR_DECODE_LISTING_H_
+#endif  // JAX_FA_EMULATOR_OBJECT_LISTING_H_

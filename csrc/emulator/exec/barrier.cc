@@ -1,7 +1,6 @@
-#include "emulator/run/barrier.h"
+#include "emulator/exec/barrier.h"
 
 #include "emulator/check/check.h"
-#include "emulator/check/checker.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -17,12 +16,12 @@ void CompleteIfAllSignalled(Workgroup& group) {
   if (group.barrier_signals == 0 || group.barrier_signals < alive) return;
   group.barrier_signals = 0;
   ++group.barrier_phase;
-  if (group.checker) group.checker->CompleteBarrier(group);
+  CheckBarrierComplete(group);
   for (Wave& wave : group.waves) {
     if (!wave.at_barrier) continue;
     wave.at_barrier = false;
     wave.barrier_signalled = false;
-    if (wave.checker) wave.checker->PassBarrier(wave);
+    CheckBarrierPass(wave);
   }
 }
 
@@ -35,7 +34,7 @@ void SignalBarrier(Wave& wave, const Instruction& instruction) {
   wave.barrier_phase = group.barrier_phase;
   ++group.barrier_signals;
   if (group.checker) {
-    group.checker->SignalBarrier(wave);
+    CheckBarrierSignal(wave);
     for (const Wave& other : group.waves) {
       if (!other.done) continue;
       Report(wave, instruction,
@@ -55,7 +54,7 @@ void WaitAtBarrier(Wave& wave, const Instruction& instruction) {
     wave.budget = 0;
   } else {
     wave.barrier_signalled = false;
-    if (wave.checker) wave.checker->PassBarrier(wave);
+    CheckBarrierPass(wave);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "emulator/decode/listing.h"
+#include "emulator/object/listing.h"
 
 #include <string_view>
 

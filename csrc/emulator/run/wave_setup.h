@@ -1,6 +1,6 @@
 // The registers that a wave begins with.
-#ifndef JAX_FA_EMULATOR_STATE_WAVE_SETUP_H_
-#define JAX_FA_EMULATOR_STATE_WAVE_SETUP_H_
+#ifndef JAX_FA_EMULATOR_RUN_WAVE_SETUP_H_
+#define JAX_FA_EMULATOR_RUN_WAVE_SETUP_H_
 
 #include "emulator/object/launch_context.h"
 #include "emulator/state/wave.h"
@@ -17,4 +17,4 @@ void FillHiddenArguments(const LaunchContext& launch, size_t given_bytes,
 
 }  // namespace jax_fa::emulator
 
-#endif  // JAX_FA_EMULATOR_STATE_WAVE_SETUP_H_
+#endif  // JAX_FA_EMULATOR_RUN_WAVE_SETUP_H_

@@ -1,10 +1,10 @@
-#include "emulator/state/wave_setup.h"
+#include "emulator/run/wave_setup.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
-#include "emulator/check/checker.h"
+#include "emulator/check/check.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -37,7 +37,7 @@ class ScalarFile {
   }
   void Set(uint32_t index, uint32_t value) {
     wave_->sgpr[index] = value;
-    if (wave_->checker) wave_->checker->DeclareSgpr(*wave_, index);
+    DeclareSgpr(*wave_, index);
   }
   uint32_t next() const { return next_; }
   void Skip(uint32_t to) { next_ = std::max(next_, to); }
@@ -71,7 +71,7 @@ void PutUserSgprs(const LaunchContext& launch, ScalarFile* file) {
 void PutWorkgroupId(const LaunchContext& launch, const Wave& wave, ScalarFile* file) {
   const Workgroup& group = *wave.group;
   const uint32_t resource2 = launch.kernel->descriptor.resource2;
-  if (launch.program->isa->workgroup_id_in_ttmp) {
+  if (launch.program->chip->workgroup_id_in_ttmp) {
     file->Set(kSgprTtmp0 + 9, group.id[0]);
     file->Set(kSgprTtmp0 + 7, group.id[1] | (group.id[2] << 16));
     file->Set(kSgprTtmp0 + 8, wave.index_in_group << 25);
@@ -90,7 +90,7 @@ void SetMode(const LaunchContext& launch, Wave* wave) {
   wave->round_f64 = (resource1 >> 14) & 3;
   wave->denorm_f32 = (resource1 >> 16) & 3;
   wave->denorm_f64 = (resource1 >> 18) & 3;
-  const bool has_clamp_and_ieee = launch.program->isa->isa == Isa::kGfx950;
+  const bool has_clamp_and_ieee = launch.program->chip->has_clamp_and_ieee;
   wave->dx10_clamp = !has_clamp_and_ieee || ((resource1 >> 21) & 1) != 0;
   wave->ieee = has_clamp_and_ieee && ((resource1 >> 23) & 1) != 0;
   if ((resource1 >> 26) & 1) {
@@ -127,7 +127,7 @@ void SetUpWave(const LaunchContext& launch, Wave* wave) {
     const uint32_t z = item / launch.block[0] / launch.block[1];
     v0[lane] = x | (y << 10) | (z << 20);
   }
-  if (wave->checker) wave->checker->DeclareVgpr(*wave, 0);
+  DeclareVgpr(*wave, 0);
 }
 
 void FillHiddenArguments(const LaunchContext& launch, size_t given_bytes,

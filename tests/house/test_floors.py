@@ -1,0 +1,150 @@
+"""The floors of the C++ sources: an #include points down, never up and never in a circle."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+CSRC = Path(__file__).parents[2] / "csrc"
+
+# From the ground up. Device code and the emulator stand side by side: neither knows the other.
+FLOORS = [{"kernels", "emulator"}, {"runtime"}, {"launch"}, {"ffi"}, {"python"}]
+# The emulator's own; "" are the files that lie in csrc/emulator itself.
+EMULATOR_FLOORS = [
+    "",
+    "state",
+    "chip",
+    "decode",
+    "check",
+    "object",
+    "simd",
+    "exec",
+    "timing",
+    "target/<name>",
+    "target",
+    "run",
+]
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+_SOURCES = {".h", ".cc", ".hip", ".def"}
+
+
+def _room(path: Path) -> tuple[str, str, str]:
+    """The folder of csrc, the emulator's room, and the target's name, of a path below csrc."""
+    house, *rooms = path.parts[:-1] or ("",)
+    if house != "emulator" or not rooms:
+        return house, "", ""
+    if rooms[0] == "target" and len(rooms) > 1:
+        return house, "target/<name>", rooms[1]
+    return house, rooms[0], ""
+
+
+def _includes(csrc: Path) -> dict[Path, list[Path]]:
+    """Of each source below csrc, which others it includes."""
+    files = {p.relative_to(csrc): p for p in csrc.rglob("*") if p.suffix in _SOURCES}
+    found = {}
+    for path, file in files.items():
+        named = _INCLUDE.findall(file.read_text())
+        candidates = ((Path(name), path.parent / name) for name in named)
+        found[path] = [p for pair in candidates for p in pair if p in files]
+    return found
+
+
+def _upward(path: Path, included: Path) -> str:
+    """Why the one may not include the other; empty when it may."""
+    (house, room, target), (other_house, other_room, other_target) = _room(path), _room(included)
+    floors = {name: i for i, names in enumerate(FLOORS) for name in names}
+    for name in (house, other_house):
+        if name not in floors:
+            return f"csrc/{name} has no floor"
+    if house != other_house:
+        return "" if floors[other_house] < floors[house] else "points up"
+    if house != "emulator":
+        return ""
+    for name in (room, other_room):
+        if name not in EMULATOR_FLOORS:
+            return f"csrc/emulator/{name} has no floor"
+    if EMULATOR_FLOORS.index(other_room) > EMULATOR_FLOORS.index(room):
+        return "points up"
+    if room == other_room and target != other_target:
+        return "points to another target"
+    return ""
+
+
+def _circles(includes: dict[Path, list[Path]]) -> list[str]:
+    """Files that include themselves by way of others."""
+    state: dict[Path, bool] = {}  # True: on the way down from a file to what it includes
+    found = []
+
+    def visit(path: Path, way: tuple[Path, ...]) -> None:
+        if state.get(path):
+            found.append(" -> ".join(map(str, (*way[way.index(path) :], path))))
+        if path in state:
+            return
+        state[path] = True
+        for included in includes.get(path, ()):
+            visit(included, (*way, path))
+        state[path] = False
+
+    for path in includes:
+        visit(path, ())
+    return found
+
+
+def violations(csrc: Path) -> list[str]:
+    """What is wrong with the #include lines below csrc, one line each."""
+    includes = _includes(csrc)
+    upward = [
+        f"{path} includes {included}: {why}"
+        for path, all_included in includes.items()
+        for included in all_included
+        if (why := _upward(path, included))
+    ]
+    # Device code still has one circle, by way of its arch headers.
+    host = {path: includes[path] for path in includes if _room(path)[0] != "kernels"}
+    return upward + _circles(host)
+
+
+def test_includes_point_down():
+    assert len(_includes(CSRC)) > 100
+    assert violations(CSRC) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "included"),
+    [
+        ("emulator/state/wave.h", "emulator/exec/scalar.h"),
+        ("emulator/check/checker.cc", "emulator/object/program.h"),
+        ("emulator/timing/unit.cc", "emulator/target/gfx950/chip.h"),
+        ("emulator/target/gfx950/rows.cc", "emulator/target/gfx1201/decode.h"),
+        ("emulator/run/launch.cc", "runtime/runtime.h"),
+        ("emulator/run/launch.cc", "kernels/params.h"),
+        ("kernels/params.h", "emulator/emulator.h"),
+        ("runtime/runtime.h", "launch/attention.h"),
+        ("emulator/attic/old.h", "emulator/emulator.h"),
+    ],
+)
+def test_planted_include_is_found(tmp_path, path, included):
+    for name in (path, included):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("#pragma once\n")
+    assert violations(tmp_path) == []
+    (tmp_path / path).write_text(f'#include <vector>\n#include "{included}"\n')
+    (found,) = violations(tmp_path)
+    assert f"{path} includes {included}" in found
+
+
+def test_circle_is_found(tmp_path):
+    folder = tmp_path / "emulator" / "exec"
+    folder.mkdir(parents=True)
+    for name, included in (("a", "b"), ("b", "c"), ("c", "a")):
+        (folder / f"{name}.h").write_text(f'#include "emulator/exec/{included}.h"\n')
+    (found,) = violations(tmp_path)
+    assert found.count(" -> ") == 3
+
+
+def test_targets_have_the_same_files():
+    folders = [path for path in (CSRC / "emulator" / "target").iterdir() if path.is_dir()]
+    names = [{path.name for path in folder.iterdir()} for folder in folders]
+    assert len(folders) > 1
+    assert all(each == names[0] for each in names), names
