@@ -7,10 +7,10 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa._contract import shapes as _shapes
-from jax_fa._contract.spec import AttentionSpec, DenseOptions, require_bool
-from jax_fa._ops import dense as _op_dense
-from jax_fa._ops import vjp as _vjp
+from jax_fa._contract import shapes
+from jax_fa._contract.spec import AttentionSpec, DenseCall, require_bool
+from jax_fa._ops import dense
+from jax_fa._ops.vjp import attention
 
 
 @overload
@@ -20,9 +20,7 @@ def flash_attention(
     value: ArrayLike,
     *,
     return_lse: Literal[False] = False,
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[DenseOptions],
+    **options: Unpack[DenseCall],
 ) -> jax.Array: ...
 @overload
 def flash_attention(
@@ -31,9 +29,7 @@ def flash_attention(
     value: ArrayLike,
     *,
     return_lse: Literal[True],
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[DenseOptions],
+    **options: Unpack[DenseCall],
 ) -> tuple[jax.Array, jax.Array]: ...
 def flash_attention(
     query: ArrayLike,
@@ -100,18 +96,20 @@ def flash_attention(
 
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """
-    query = _shapes.as_array("query", query)
-    key = _shapes.as_array("key", key)
-    value = _shapes.as_array("value", value)
-    query_lengths = _shapes.optional_integers("query_lengths", query_lengths)
-    key_lengths = _shapes.optional_integers("key_lengths", key_lengths)
-    query_segment_ids = _shapes.optional_integers("query_segment_ids", query_segment_ids)
-    key_segment_ids = _shapes.optional_integers("key_segment_ids", key_segment_ids)
-    _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
-    _shapes.segment_ids(query, key, query_segment_ids, key_segment_ids)
+    operands = dense.Operands(
+        shapes.as_array("query", query),
+        shapes.as_array("key", key),
+        shapes.as_array("value", value),
+        shapes.optional_integers("query_lengths", query_lengths),
+        shapes.optional_integers("key_lengths", key_lengths),
+        shapes.optional_integers("query_segment_ids", query_segment_ids),
+        shapes.optional_integers("key_segment_ids", key_segment_ids),
+    )
+    shapes.dense_attention(*operands[:5])
+    shapes.segment_ids(operands.query, operands.key, *operands[5:])
     with_lse = require_bool("return_lse", return_lse)
     spec = AttentionSpec.make(
-        head_dim=query.shape[-1],
+        head_dim=operands.query.shape[-1],
         causal=causal,
         window=window,
         scale=scale,
@@ -119,6 +117,5 @@ def flash_attention(
         implementation=implementation,
         num_splits=num_splits,
     )
-    integers = query_lengths, key_lengths, query_segment_ids, key_segment_ids
-    out, lse = _vjp.attention(_op_dense.OPERATION, spec, query, key, value, *integers)
+    out, lse = attention(dense.OPERATION, spec, operands)
     return (out, lse) if with_lse else out

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jax_fa._contract import shapes as _shapes
+from jax_fa._contract import shapes
 from jax_fa._contract.spec import TARGETS, AttentionSpec, require_bool
-from jax_fa._ops import bias as _biased
-from jax_fa._ops import dense as _op_dense
-from jax_fa._ops import vjp as _vjp
+from jax_fa._ops import dense
+from jax_fa._ops.bias import attention as biased_attention
+from jax_fa._ops.vjp import attention
 
 
 def dot_product_attention(
@@ -78,7 +78,7 @@ def dot_product_attention(
         for name, operand in (("query", query), ("key", key), ("value", value))
     )
     (b, t, n, _), s = query.shape, key.shape[1]
-    _shapes.dense_attention(query, key, value)
+    shapes.dense_attention(query, key, value)
     bias = _broadcasts("bias", bias, (b, n, t, s))
     mask = _broadcasts("mask", mask, (b, n, t, s))
     if mask is not None and mask.dtype != bool:
@@ -96,8 +96,8 @@ def dot_product_attention(
         top_left=True,
     )
     if bias is None and mask is None:
-        operands = query, key, value, query_lengths, key_lengths, None, None
-        out, lse = _vjp.attention(_op_dense.OPERATION, spec, *operands)
+        operands = dense.Operands(query, key, value, query_lengths, key_lengths)
+        out, lse = attention(dense.OPERATION, spec, operands)
     else:
         if implementation in TARGETS:
             named = "bias" if bias is not None else "mask"
@@ -105,15 +105,13 @@ def dot_product_attention(
                 f'implementation="{implementation}" has no kernel with {named}; '
                 'implementation="xla" serves it'
             )
-        out, lse = _biased.attention(
-            spec, query, key, value, bias, mask, query_lengths, key_lengths
-        )
+        out, lse = biased_attention(spec, query, key, value, bias, mask, query_lengths, key_lengths)
     out = out.reshape(*shape[:-1], out.shape[-1])
     return (out, lax.stop_gradient(lse).reshape(shape[:-1])) if return_residual else out
 
 
 def _four_dimensional(name: str, operand: Any, at_least: int = 0) -> jax.Array:
-    array = _shapes.as_array(name, operand)
+    array = shapes.as_array(name, operand)
     if not at_least <= array.ndim <= 4:
         allowed = "at most 4" if at_least == 0 else f"{at_least} or 4"
         raise ValueError(f"{name} must have {allowed} dimensions; got shape {array.shape}")
@@ -135,8 +133,8 @@ def _broadcasts(name: str, operand: Any, full: tuple[int, ...]) -> jax.Array | N
 def _lengths(name: str, lengths: Any, batch: int) -> jax.Array | None:
     if lengths is None:
         return None
-    lengths = _shapes.as_array(name, lengths)
-    _shapes.require_int32(name, lengths)
+    lengths = shapes.as_array(name, lengths)
+    shapes.require_int32(name, lengths)
     if lengths.shape != (batch,):
         raise ValueError(f"{name} must have shape (B,) = ({batch},); got shape {lengths.shape}")
     return lengths

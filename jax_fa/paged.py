@@ -7,12 +7,11 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa._contract import shapes as _shapes
-from jax_fa._contract import spec as _spec
-from jax_fa._contract.spec import AttentionSpec, PagedOptions, require_bool
-from jax_fa._mesh import sharding as _sharding
-from jax_fa._ops import paged as _op_paged
-from jax_fa._ops import vjp as _vjp
+from jax_fa._contract import shapes
+from jax_fa._contract.spec import AttentionSpec, PagedCall, parse_layout, require_bool
+from jax_fa._mesh.sharding import refuse_divided_pages
+from jax_fa._ops import paged
+from jax_fa._ops.vjp import attention
 
 
 @overload
@@ -23,11 +22,8 @@ def paged_attention(
     block_tables: ArrayLike,
     key_lengths: ArrayLike,
     *,
-    max_seqlen_q: int | None = None,
     return_lse: Literal[False] = False,
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[PagedOptions],
+    **options: Unpack[PagedCall],
 ) -> jax.Array: ...
 @overload
 def paged_attention(
@@ -37,11 +33,8 @@ def paged_attention(
     block_tables: ArrayLike,
     key_lengths: ArrayLike,
     *,
-    max_seqlen_q: int | None = None,
     return_lse: Literal[True],
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[PagedOptions],
+    **options: Unpack[PagedCall],
 ) -> tuple[jax.Array, jax.Array]: ...
 def paged_attention(
     query: ArrayLike,
@@ -119,22 +112,22 @@ def paged_attention(
 
     Source: Kwon et al., PagedAttention (2023), arXiv:2309.06180.
     """
-    query = _shapes.as_array("query", query)
-    k_pages = _shapes.as_array("k_pages", k_pages)
-    v_pages = _shapes.as_array("v_pages", v_pages)
-    block_tables = _shapes.as_integers("block_tables", block_tables)
-    key_lengths = _shapes.as_integers("key_lengths", key_lengths)
-    query_lengths = _shapes.optional_integers("query_lengths", query_lengths)
-    cu_seqlens_q = _shapes.optional_integers("cu_seqlens_q", cu_seqlens_q)
-    heads_first = _spec.heads_first(layout)
-    pools, tables = (k_pages, v_pages), (block_tables, key_lengths)
-    integers = *tables, query_lengths, cu_seqlens_q
-    _shapes.paged_attention(query, *pools, *integers, heads_first=heads_first)
-    _sharding.refuse_divided_pages("k_pages", k_pages, heads_first)
-    _sharding.refuse_divided_pages("v_pages", v_pages, heads_first)
+    operands = paged.Operands(
+        shapes.as_array("query", query),
+        shapes.as_array("k_pages", k_pages),
+        shapes.as_array("v_pages", v_pages),
+        shapes.as_integers("block_tables", block_tables),
+        shapes.as_integers("key_lengths", key_lengths),
+        shapes.optional_integers("query_lengths", query_lengths),
+        shapes.optional_integers("cu_seqlens_q", cu_seqlens_q),
+    )
+    heads_first = parse_layout(layout)
+    shapes.paged_attention(*operands, heads_first=heads_first)
+    refuse_divided_pages("k_pages", operands.k_pages, heads_first)
+    refuse_divided_pages("v_pages", operands.v_pages, heads_first)
     with_lse = require_bool("return_lse", return_lse)
     spec = AttentionSpec.make(
-        head_dim=query.shape[-1],
+        head_dim=operands.query.shape[-1],
         causal=causal,
         window=window,
         scale=scale,
@@ -144,5 +137,5 @@ def paged_attention(
         max_seqlen_q=max_seqlen_q,
         heads_first=heads_first,
     )
-    out, lse = _vjp.attention(_op_paged.OPERATION, spec, query, *pools, *integers)
+    out, lse = attention(paged.OPERATION, spec, operands)
     return (out, lse) if with_lse else out

@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack, overload
 import jax
 import jax.numpy as jnp
 
-from jax_fa._contract import shapes as _shapes
+from jax_fa._contract import shapes
 from jax_fa._contract.spec import OPEN, AttentionSpec, DenseOptions
 
 
@@ -61,10 +61,10 @@ def flash_attention(
         logits_soft_cap=logits_soft_cap,
         top_left=top_left,
     )
-    out_type, lse_type = _shapes.dense_attention(query, key, value, query_lengths, key_lengths)
+    out_type, lse_type = shapes.dense_attention(query, key, value, query_lengths, key_lengths)
     t, s = query.shape[-3], key.shape[-3]
     batch = query.shape[:-3]
-    _shapes.segment_ids(query, key, query_segment_ids, key_segment_ids)
+    shapes.segment_ids(query, key, query_segment_ids, key_segment_ids)
     t_b = _lengths(query_lengths, batch, t)
     s_b = _lengths(key_lengths, batch, s)
     if query_segment_ids is not None and key_segment_ids is not None:
@@ -101,7 +101,7 @@ def flash_attention_varlen(
         scale=scale,
         logits_soft_cap=logits_soft_cap,
     )
-    types = _shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
+    types = shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
     # Behind all sequences one of no rows, so that there is one.
     cu_seqlens_q = jnp.append(cu_seqlens_q, cu_seqlens_q[-1])
     first_key, s_b = cu_seqlens_k, jnp.diff(cu_seqlens_k, append=cu_seqlens_k[-1:])
@@ -133,7 +133,7 @@ def paged_attention(
     if layout == "HND":
         k_pages, v_pages = jnp.swapaxes(k_pages, 1, 2), jnp.swapaxes(v_pages, 1, 2)
     integers = block_tables, key_lengths, query_lengths, cu_seqlens_q
-    types = _shapes.paged_attention(query, k_pages, v_pages, *integers)
+    types = shapes.paged_attention(query, k_pages, v_pages, *integers)
     page_size = k_pages.shape[1]
     s = block_tables.shape[1] * page_size
     used = jnp.arange(block_tables.shape[1]) * page_size < key_lengths[:, None]
@@ -253,7 +253,7 @@ def _attend(
     within: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """(out, lse) in at least float32. seen: bool [*B, T, S]; within: bool [*B, S]."""
-    dtype = _shapes.lse_dtype(query.dtype)
+    dtype = shapes.lse_dtype(query.dtype)
     query, key, value = (x.astype(dtype) for x in (query, key, value))
     k_heads = key.shape[-2]
     group = query.shape[-2] // k_heads if k_heads else 1

@@ -7,10 +7,10 @@ from typing import Literal, Unpack, overload
 import jax
 from jax.typing import ArrayLike
 
-from jax_fa._contract import shapes as _shapes
-from jax_fa._contract.spec import AttentionSpec, Options, require_bool
-from jax_fa._ops import varlen as _op_varlen
-from jax_fa._ops import vjp as _vjp
+from jax_fa._contract import shapes
+from jax_fa._contract.spec import AttentionSpec, VarlenCall, require_bool
+from jax_fa._ops import varlen
+from jax_fa._ops.vjp import attention
 
 
 @overload
@@ -19,14 +19,8 @@ def flash_attention_varlen(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    cu_seqlens_q: ArrayLike,
-    cu_seqlens_k: ArrayLike,
-    max_seqlen_q: int | None = None,
-    max_seqlen_k: int | None = None,
     return_lse: Literal[False] = False,
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[VarlenCall],
 ) -> jax.Array: ...
 @overload
 def flash_attention_varlen(
@@ -34,14 +28,8 @@ def flash_attention_varlen(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    cu_seqlens_q: ArrayLike,
-    cu_seqlens_k: ArrayLike,
-    max_seqlen_q: int | None = None,
-    max_seqlen_k: int | None = None,
     return_lse: Literal[True],
-    num_splits: int | None = None,
-    implementation: str | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[VarlenCall],
 ) -> tuple[jax.Array, jax.Array]: ...
 def flash_attention_varlen(
     query: ArrayLike,
@@ -104,15 +92,17 @@ def flash_attention_varlen(
 
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """
-    query = _shapes.as_array("query", query)
-    key = _shapes.as_array("key", key)
-    value = _shapes.as_array("value", value)
-    cu_seqlens_q = _shapes.as_integers("cu_seqlens_q", cu_seqlens_q)
-    cu_seqlens_k = _shapes.as_integers("cu_seqlens_k", cu_seqlens_k)
-    _shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
+    operands = varlen.Operands(
+        shapes.as_array("query", query),
+        shapes.as_array("key", key),
+        shapes.as_array("value", value),
+        shapes.as_integers("cu_seqlens_q", cu_seqlens_q),
+        shapes.as_integers("cu_seqlens_k", cu_seqlens_k),
+    )
+    shapes.varlen_attention(*operands)
     with_lse = require_bool("return_lse", return_lse)
     spec = AttentionSpec.make(
-        head_dim=query.shape[-1],
+        head_dim=operands.query.shape[-1],
         causal=causal,
         window=window,
         scale=scale,
@@ -122,6 +112,5 @@ def flash_attention_varlen(
         max_seqlen_q=max_seqlen_q,
         max_seqlen_k=max_seqlen_k,
     )
-    offsets = cu_seqlens_q, cu_seqlens_k
-    out, lse = _vjp.attention(_op_varlen.OPERATION, spec, query, key, value, *offsets)
+    out, lse = attention(varlen.OPERATION, spec, operands)
     return (out, lse) if with_lse else out

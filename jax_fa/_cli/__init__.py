@@ -11,11 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from jax_fa import __version__
-from jax_fa._cli import check as _check
-from jax_fa._cli import demo as _demo
-from jax_fa._cli import isa as _isa
+from jax_fa._cli import check, demo, isa
 
-_COMMANDS = {"demo": _demo, "check": _check, "isa": _isa}
+_COMMANDS = {"demo": demo, "check": check, "isa": isa}
 _DEFAULT_COMMAND = "demo"
 _OWN_OPTIONS = ("-h", "--help", "--version")
 

@@ -18,7 +18,7 @@ import jax
 import jaxlib.version
 
 from jax_fa import __version__, _native, emulator
-from jax_fa._cli import machine as _machine
+from jax_fa._cli import machine
 from jax_fa._contract.spec import TARGETS
 
 HELP = "whether kernels will be used on this machine, and if not, why not (exit status 1)"
@@ -44,7 +44,7 @@ class Findings:
     code_objects: dict[str, dict[str, int]]  # target -> bytes, kernels
     gpus: list[str]  # architectures, by the kernel driver
     driver_closed: str | None
-    plugins: list[_machine.Plugin]
+    plugins: list[machine.Plugin]
     platforms: str | None  # JAX_PLATFORMS, or the configuration's
     devices: list[Device]
     hip_libraries: list[str]
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def examine() -> Findings:
     """Looks at the machine, the installation and JAX's devices."""
-    gpus = _machine.gpu_architectures()
+    gpus = machine.gpu_architectures()
     devices, jax_says = _jax_devices()
     return Findings(
         versions={
@@ -93,11 +93,11 @@ def examine() -> Findings:
         },
         code_objects=_code_objects(),
         gpus=gpus,
-        driver_closed=_machine.why_driver_is_closed() if gpus else None,
-        plugins=_machine.plugins(),
+        driver_closed=machine.why_driver_is_closed() if gpus else None,
+        plugins=machine.plugins(),
         platforms=_platforms(),
         devices=devices,
-        hip_libraries=_machine.hip_libraries(),  # after JAX has started what it starts
+        hip_libraries=machine.hip_libraries(),  # after JAX has started what it starts
         jax_says=jax_says,
     )
 

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jax_fa import __version__, _native, emulator, reference
-from jax_fa._cli import check as _check
-from jax_fa._contract import tolerance as _tolerance
+from jax_fa._cli import check
+from jax_fa._contract import tolerance
 from jax_fa._contract.spec import TARGETS
 from jax_fa.attention import flash_attention
 
@@ -48,16 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run every case; 1 when one is past a tolerance or fails, or JAX does not start, else 0."""
-    found = _check.examine()
+    found = check.examine()
     if not found.devices:  # JAX_PLATFORMS names what is not here
-        for line in (*found.jax_says, *_check.reasons(found)):
+        for line in (*found.jax_says, *check.reasons(found)):
             _progress(line)
         return 1
     if not arguments.json:
         print("\n".join(_describe(found)), end="\n\n", flush=True)
         print(_HEADINGS, flush=True)
     if found.gpus and not any(device.platform == "rocm" for device in found.devices):
-        for reason in _check.reasons(found):
+        for reason in check.reasons(found):
             _progress(f"an AMD GPU is here ({', '.join(found.gpus)}) and not used: {reason}")
     cases, complaints = [], []
     for place in _places():
@@ -90,7 +90,7 @@ def _progress(message: str) -> None:
     print(f"jax-fa: {message}", file=sys.stderr, flush=True)
 
 
-def _describe(found: _check.Findings) -> Iterator[str]:
+def _describe(found: check.Findings) -> Iterator[str]:
     yield ", ".join(f"{name} {version}" for name, version in found.versions.items())
     yield f"JAX devices   {', '.join(device.name for device in found.devices)}"
     architectures = [device.architecture for device in found.devices if device.architecture]
@@ -114,7 +114,7 @@ def _places() -> Iterator[_Place]:
 def _find_gpu(target: str) -> Any | None:
     try:
         devices = jax.local_devices(backend="rocm")
-        return next((device for device in devices if _check.architecture(device) == target), None)
+        return next((device for device in devices if check.architecture(device) == target), None)
     except RuntimeError:  # no such backend, or HIP does not answer
         return None
 
@@ -141,7 +141,7 @@ def _run_case(place: _Place, dtype: str) -> dict[str, Any]:
     exact_out, exact_lse = reference.flash_attention(
         *(x.astype(jnp.float32) for x in operands), causal=True, return_lse=True
     )
-    lse_tolerance = _tolerance.lse_tolerance(exact_lse, dtype, place.implementation)
+    lse_tolerance = tolerance.lse_tolerance(exact_lse, dtype, place.implementation)
     return {
         "target": place.implementation,
         "op": "flash_attention",
@@ -149,7 +149,7 @@ def _run_case(place: _Place, dtype: str) -> dict[str, Any]:
         "shape": _SHAPE,
         "causal": True,
         "out_max_err": _max_error(out, exact_out),
-        "out_tolerance": _tolerance.out_tolerance(operands[2]),
+        "out_tolerance": tolerance.out_tolerance(operands[2]),
         "lse_max_err": _max_error(lse, exact_lse),
         "lse_tolerance": float(lse_tolerance.min()),
         "wave_instructions": (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 import jax
 import numpy as np
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from jax_fa import _native
 
@@ -25,8 +26,12 @@ OPEN = -1
 """A window side without a limit."""
 
 
+# Keyword arguments, for the overloads that type checkers read: what a function computes, and in a
+# ...Call also how.
+
+
 class Options(TypedDict, total=False):
-    """Keyword arguments that every function has; for type checkers."""
+    """Keyword arguments that every function has, the reference included."""
 
     causal: bool
     window: tuple[int | None, int | None] | None
@@ -37,17 +42,38 @@ class Options(TypedDict, total=False):
 class DenseOptions(Options, total=False):
     """Keyword arguments of functions on dense operands."""
 
-    query_lengths: jax.typing.ArrayLike | None
-    key_lengths: jax.typing.ArrayLike | None
-    query_segment_ids: jax.typing.ArrayLike | None
-    key_segment_ids: jax.typing.ArrayLike | None
+    query_lengths: ArrayLike | None
+    key_lengths: ArrayLike | None
+    query_segment_ids: ArrayLike | None
+    key_segment_ids: ArrayLike | None
 
 
-class PagedOptions(Options, total=False):
-    """Keyword arguments of functions on a paged cache."""
+class Call(TypedDict, total=False):
+    """Keyword arguments that say how."""
 
-    query_lengths: jax.typing.ArrayLike | None
-    cu_seqlens_q: jax.typing.ArrayLike | None
+    num_splits: int | None
+    implementation: str | None
+
+
+class DenseCall(DenseOptions, Call, total=False):
+    """Keyword arguments of flash_attention."""
+
+
+class VarlenCall(Options, Call, total=False):
+    """Keyword arguments of flash_attention_varlen."""
+
+    cu_seqlens_q: Required[ArrayLike]
+    cu_seqlens_k: Required[ArrayLike]
+    max_seqlen_q: int | None
+    max_seqlen_k: int | None
+
+
+class PagedCall(Options, Call, total=False):
+    """Keyword arguments of paged_attention."""
+
+    query_lengths: ArrayLike | None
+    cu_seqlens_q: ArrayLike | None
+    max_seqlen_q: int | None
     layout: str
 
 
@@ -209,7 +235,7 @@ def _longest(name: str, value: Any) -> int | None:
     return 1 << max(0, value - 1).bit_length()
 
 
-def heads_first(layout: Any) -> bool:
+def parse_layout(layout: Any) -> bool:
     """Whether pages are [P, K, page, H]."""
     require_static("layout", layout, _STATIC_ADVICE)
     if not isinstance(layout, str) or layout not in LAYOUTS:

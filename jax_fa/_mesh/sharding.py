@@ -9,7 +9,7 @@ is refused, at trace where it can be seen, else when the program is partitioned.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -18,9 +18,9 @@ from jax.core import Tracer
 from jax.experimental.custom_partitioning import custom_partitioning
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jax_fa._mesh import export as _exported
+from jax_fa._mesh.export import Options, exportable
 
-QUERY_HEADS = "K"
+QUERY_HEADS, KEY_HEADS = "K", "k"
 _REFUSAL = (
     "{name} must not be sharded over its pages: any sequence may use any page, so every device "
     "needs all of them; shard the dimension of heads, or give each device a pool of its own with "
@@ -34,17 +34,27 @@ class Rule(NamedTuple):
     k is a dimension of key heads and K one of query heads, of which each key head has several.
     """
 
-    operands: tuple[str, ...]  # as "b t K h"
+    operands: Mapping[str, str]  # by name, as "b t K h"; in order, without those that are None
     results: tuple[str, ...]
     free: tuple[str, ...]  # dimensions that may be divided
-    group: int  # query heads of a key head
-    gradients: bool = False  # result i is that of operand i; it sums over free dimensions it lacks
-    refuse: Callable[[Sequence[Any], Sequence[Any]], None] | None = None  # arrays, shardings
+    undivided: tuple[str, ...] = ()  # dimensions that are refused where they come in divided
+    gradients: tuple[str, ...] = ()  # operands whose gradients the results are, if they are any
 
     def without_sums(self) -> Rule:
         """This, dividing no dimension over which a result would be a sum."""
-        shared = set.intersection(*(set(x.replace(QUERY_HEADS, "k").split()) for x in self.results))
+        results = (set(x.replace(QUERY_HEADS, KEY_HEADS).split()) for x in self.results)
+        shared = set.intersection(*results)
         return self._replace(free=tuple(x for x in self.free if x in shared))
+
+    def size(self, dimension: str, shapes: Mapping[str, Sequence[int]]) -> int:
+        """The size of a dimension, from the operands' shapes by name.
+
+        Counted from the end, so that shapes may have a mapped axis in front.
+        """
+        name, dims = next(
+            (n, x.split()) for n, x in self.operands.items() if dimension in x.split()
+        )
+        return shapes[name][dims.index(dimension) - len(dims)]
 
 
 class Call(NamedTuple):
@@ -54,23 +64,12 @@ class Call(NamedTuple):
     rule_of: Callable[..., Rule]
 
 
-_MAKERS: dict[str, Callable[..., Call]] = {}
+def divided(call: Call, options: Options) -> Callable[..., Any]:
+    """The call's function, divided over the mesh that it meets.
 
-
-def divides(name: str) -> Callable[[Callable[..., Call]], Callable[..., Any]]:
-    """Decorates a function of a spec and flags that makes a Call: it makes a partitioned function.
-
-    name: of the operation, in exported programs.
+    options: what the call is in exported programs.
     """
 
-    def decorate(make: Callable[..., Call]) -> Callable[..., Any]:
-        _MAKERS[name] = make
-        return lambda *static: _partitioned(make(*static), _exported.Options(name, static))
-
-    return decorate
-
-
-def _partitioned(call: Call, options: _exported.Options) -> Any:
     def partitioned(*operands):
         mesh = jax.sharding.get_abstract_mesh()
         given = tuple(x is not None for x in operands)
@@ -84,11 +83,11 @@ def _partitioned(call: Call, options: _exported.Options) -> Any:
         if mesh.explicit_axes:
             # JAX 0.12 annotates a sum's own function with the mesh, and XLA does not compile it.
             rule = rule.without_sums()
-        exportable = _exported.exportable(_with_rule(function, rule), options._replace(given=given))
+        automatic = exportable(_with_rule(function, rule, arrays), options._replace(given=given))
         if mesh.explicit_axes:
             results = _result_specs(rule, mesh, arrays)
-            return jax.sharding.auto_axes(exportable, out_sharding=results)(*arrays)
-        return exportable(*arrays)
+            return jax.sharding.auto_axes(automatic, out_sharding=results)(*arrays)
+        return automatic(*arrays)
 
     return partitioned
 
@@ -102,27 +101,30 @@ def _explicit(function: Any, rule: Rule, mesh: Any, arrays: Sequence[Any]) -> An
 
 
 def _result_specs(rule: Rule, mesh: Any, arrays: Sequence[Any]) -> tuple[PartitionSpec, ...]:
-    """Of results over Explicit axes; a gradient has the sharding of its operand."""
+    """How results divide over Explicit axes; a gradient has the sharding of its operand."""
     shardings = [jax.typeof(x).sharding for x in arrays]
     if rule.gradients:
-        return tuple(x.spec for x in shardings[: len(rule.results)])
+        named = dict(zip(rule.operands, shardings, strict=True))
+        return tuple(named[name].spec for name in rule.gradients)
     return _specs(rule, mesh, arrays, shardings)[1]
 
 
-def in_auto_mode(call: Any, *results: tuple[int, int]) -> Any:
+def in_auto_mode(call: Any, *results: tuple[str, int]) -> Any:
     """`call`, for which the compiler finds how it divides, on mesh axes of any type.
 
-    results: for each the number of an operand, and of how many leading dimensions it has the
+    It is a function of a NamedTuple of operands.
+
+    results: for each the name of an operand, and of how many leading dimensions it has the
       sharding.
     """
 
-    def automatic(*operands):
+    def automatic(operands):
         mesh = jax.sharding.get_abstract_mesh()
         if mesh.manual_axes or not mesh.explicit_axes:
-            return call(*operands)
-        specs = [jax.typeof(operands[i]).sharding.spec[:dims] for i, dims in results]
+            return call(operands)
+        specs = [jax.typeof(getattr(operands, x)).sharding.spec[:dims] for x, dims in results]
         specs = tuple(PartitionSpec(*spec) for spec in specs)
-        return jax.sharding.auto_axes(call, out_sharding=specs)(*operands)
+        return jax.sharding.auto_axes(call, out_sharding=specs)(operands)
 
     return automatic
 
@@ -137,13 +139,16 @@ def _of_arrays(function: Any, given: Sequence[bool]) -> Any:
     return restored
 
 
-def _with_rule(call: Any, rule: Rule) -> Any:
-    grouped = rule.group > 1
-    heads = "(k g)" if grouped else "k"
-    sides = (", ".join(side).replace(QUERY_HEADS, heads) for side in (rule.operands, rule.results))
-    names = " ".join(rule.operands + rule.results).split()
+def _with_rule(call: Any, rule: Rule, arrays: Sequence[Any]) -> Any:
+    shapes = dict(zip(rule.operands, (x.shape for x in arrays), strict=True))
+    group = rule.size(QUERY_HEADS, shapes) // max(rule.size(KEY_HEADS, shapes), 1)
+    grouped = group > 1
+    heads = f"({KEY_HEADS} g)" if grouped else KEY_HEADS
+    dims = tuple(rule.operands.values()), rule.results
+    sides = (", ".join(side).replace(QUERY_HEADS, heads) for side in dims)
+    names = " ".join(dims[0] + dims[1]).split()
     whole = [name for name in names if name not in (*rule.free, QUERY_HEADS)]
-    sizes: dict[str, Any] = {"g": rule.group} if grouped else {}
+    sizes: dict[str, Any] = {"g": group} if grouped else {}
     # custom_partitioning takes no function with constants of its own; within jit they are jit's.
     call = jax.jit(call)
     function = custom_partitioning(call)
@@ -162,8 +167,11 @@ def _partition(call: Any, rule: Rule) -> Any:
     def partition(mesh, arguments, results):
         del results
         shardings = [x.sharding for x in arguments]
-        if rule.refuse is not None:
-            rule.refuse(arguments, shardings)
+        for (name, dims), array, sharding in zip(
+            rule.operands.items(), arguments, shardings, strict=True
+        ):
+            numbers = [i for i, dim in enumerate(dims.split()) if dim in rule.undivided]
+            _refuse_divided(name, array, sharding, numbers)
         # Dimensions that must be whole may come in divided, and operands may disagree.
         *specs, sums = _specs(rule, mesh, arguments, shardings)
         operands, results = (tuple(NamedSharding(mesh, x) for x in side) for side in specs)
@@ -172,12 +180,11 @@ def _partition(call: Any, rule: Rule) -> Any:
     return partition
 
 
-def partition_exported(options: _exported.Options, mesh: Any, arguments: Any, results: Any) -> Any:
-    """Likewise, of the operation that `options` name."""
-    call = _MAKERS[options.name](*options.static)
-    operands = _of_arrays(lambda *x: x, options.given)(*arguments)
-    function = _of_arrays(call.function, options.given)
-    return _partition(jax.jit(function), call.rule_of(*operands))(mesh, arguments, results)
+def partition_call(call: Call, given: Sequence[bool], mesh: Any, arguments: Any) -> Any:
+    """What an exported program's partitioner takes of a call with these operands given."""
+    operands = _of_arrays(lambda *x: x, given)(*arguments)
+    function = _of_arrays(call.function, given)
+    return _partition(jax.jit(function), call.rule_of(*operands))(mesh, arguments, None)
 
 
 def _summed(call: Any, sums: Sequence[tuple[str, ...]]) -> Any:
@@ -210,26 +217,32 @@ def _specs(
     """
     candidates: dict[str, list[tuple[str, ...]]] = {name: [] for name in rule.free}
     sizes: dict[str, int] = {}
-    for array, sharding, dims in zip(arrays, shardings, rule.operands, strict=True):
+    for array, sharding, dims in zip(arrays, shardings, rule.operands.values(), strict=True):
         axes = _axis_names(array, sharding)
         for name, size, found in zip(dims.split(), array.shape, axes, strict=True):
-            candidates.get("k" if name == QUERY_HEADS else name, []).append(found)
+            candidates.get(_key_dimension(name), []).append(found)
             sizes[name] = size
     chosen: dict[str, tuple[str, ...]] = {}
     for name in rule.free:
         used = [axis for axes in chosen.values() for axis in axes]
         chosen[name] = _widest(mesh, candidates[name], sizes[name], used)
-    chosen[QUERY_HEADS] = chosen.get("k", ())
+    chosen[QUERY_HEADS] = chosen.get(KEY_HEADS, ())
 
     def spec(dims: str) -> PartitionSpec:
         return PartitionSpec(*(chosen.get(name) or None for name in dims.split()))
 
     def missing(dims: str) -> tuple[str, ...]:
-        present = {"k" if name == QUERY_HEADS else name for name in dims.split()}
+        present = {_key_dimension(name) for name in dims.split()}
         return tuple(x for name in rule.free if name not in present for x in chosen[name])
 
     sums = map(missing, rule.results)
-    return tuple(map(spec, rule.operands)), tuple(map(spec, rule.results)), tuple(sums)
+    operands = tuple(map(spec, rule.operands.values()))
+    return operands, tuple(map(spec, rule.results)), tuple(sums)
+
+
+def _key_dimension(name: str) -> str:
+    """Query heads divide as key heads do."""
+    return KEY_HEADS if name == QUERY_HEADS else name
 
 
 def _widest(
@@ -264,12 +277,12 @@ def refuse_divided_pages(name: str, pages: Any, heads_first: bool) -> None:
     """
     concrete = isinstance(pages, jax.Array) and not isinstance(pages, Tracer)
     sharding = pages.sharding if concrete else jax.typeof(pages).sharding
-    refuse_divided(name, pages, sharding, heads_first)
+    _refuse_divided(name, pages, sharding, (0, 2 if heads_first else 1))
 
 
-def refuse_divided(name: str, pages: Any, sharding: Any, heads_first: bool) -> None:
-    """Likewise, of a given sharding."""
+def _refuse_divided(name: str, pages: Any, sharding: Any, dims: Iterable[int]) -> None:
+    """Raises ValueError where one of these dimensions is divided."""
     axes = _axis_names(pages, sharding)
-    divided = axes[0] + axes[2 if heads_first else 1]
+    divided = [axis for dim in dims for axis in axes[dim]]
     if divided and _devices(sharding.mesh, divided) > 1:
         raise ValueError(_REFUSAL.format(name=name, spec=sharding.spec, shape=tuple(pages.shape)))

@@ -26,10 +26,10 @@ def vary_over(array: jax.Array, axes: frozenset) -> jax.Array:
     return lax.pcast(array, missing, to="varying") if missing else array
 
 
-def vary_together(*arrays: Any) -> tuple:
-    """The arrays (or None) cast to the union of their varying axes."""
-    axes = frozenset().union(*(varying_axes(x) for x in arrays if x is not None))
-    return tuple(None if x is None else vary_over(x, axes) for x in arrays)
+def vary_together(*operands: Any) -> tuple:
+    """The operands, each an array, None or a tuple of these, cast to vary over the same axes."""
+    axes = frozenset().union(*map(varying_axes, jax.tree.leaves(operands)))
+    return jax.tree.map(lambda x: vary_over(x, axes), operands)
 
 
 def full(shape: tuple[int, ...], fill: float, dtype: Any, like: jax.Array) -> jax.Array:

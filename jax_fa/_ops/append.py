@@ -1,93 +1,43 @@
-"""Writing new keys and values into a paged cache."""
+"""New keys and values written into a paged cache, in place where XLA lets us."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
-from jax.typing import ArrayLike
 
-from jax_fa._contract import shapes as _shapes
-from jax_fa._contract import spec as _spec
-from jax_fa._mesh import sharding as _sharding
+from jax_fa._mesh.sharding import in_auto_mode
 from jax_fa._mesh.vary import vary_together
-from jax_fa._ops import primitive as _primitive
-from jax_fa._ops import registry as _registry
+from jax_fa._ops import registry
+from jax_fa._ops.batching import batched, join_leading, spread
 
 
-def append_to_pages(
-    k_pages: ArrayLike,
-    v_pages: ArrayLike,
-    key: ArrayLike,
-    value: ArrayLike,
-    block_tables: ArrayLike,
-    key_lengths: ArrayLike,
-    *,
-    new_lengths: ArrayLike | None = None,
-    layout: str = "NHD",
-) -> tuple[jax.Array, jax.Array]:
-    """Writes new tokens into a paged cache; donate the pages to update them in place.
+class Operands(NamedTuple):
+    """Pools of pages ([P, K, page, H] with heads_first), and what is written into them."""
 
-    Token t < new_lengths[b] of sequence b goes to position key_lengths[b] + t: page
-    ``block_tables[b, position // page]``, row ``position % page``. Positions outside the table,
-    and pages outside the pool, are dropped.
-
-    Args:
-      k_pages: [P, page, K, H], or [P, K, page, H] with ``layout="HND"``.
-      v_pages: [P, page, K, Hv], likewise.
-      key: [B, T, K, H], cast to the dtype of the pages.
-      value: [B, T, K, Hv], likewise.
-      block_tables: int32 [B, M], logical page -> physical page.
-      key_lengths: int32 [B], tokens in the cache before the append.
-      new_lengths: int32 [B], how many of the T tokens count; all by default.
-      layout: "NHD" or "HND".
-
-    Returns:
-      (k_pages, v_pages) with the new tokens. In place where the pages are donated or carried by a
-      loop; bfloat16 pages on CPUs are copied where jit divides them over devices, and in programs
-      for export.
-
-    Raises:
-      ValueError: a shape or the layout is wrong.
-      TypeError: an integer operand is not int32.
-    """
-    heads_first = _spec.heads_first(layout)
-    k_pages = _shapes.as_array("k_pages", k_pages)
-    v_pages = _shapes.as_array("v_pages", v_pages)
-    key, value = _shapes.as_array("key", key), _shapes.as_array("value", value)
-    block_tables = _shapes.as_integers("block_tables", block_tables)
-    key_lengths = _shapes.as_integers("key_lengths", key_lengths)
-    new_lengths = _shapes.optional_integers("new_lengths", new_lengths)
-    _shapes.append_to_pages(
-        k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths, heads_first
-    )
-    return _append(
-        heads_first, k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths
-    )
+    k_pages: jax.Array  # [P, page, K, H]
+    v_pages: jax.Array  # [P, page, K, Hv]
+    key: jax.Array  # [B, T, K, H]
+    value: jax.Array  # [B, T, K, Hv]
+    block_tables: jax.Array  # int32 [B, M]
+    key_lengths: jax.Array  # int32 [B]
+    new_lengths: jax.Array | None  # int32 [B]
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _append(heads_first: bool, *operands: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+def append(heads_first: bool, operands: Operands) -> tuple[jax.Array, jax.Array]:
+    """The pools with the new tokens; operands have passed the shape rules."""
     write = functools.partial(_write, heads_first)
-    return _sharding.in_auto_mode(write, (0, 4), (1, 4))(*operands)
+    return in_auto_mode(write, ("k_pages", 4), ("v_pages", 4))(operands)
 
 
-def _write(
-    heads_first: bool,
-    k_pages: jax.Array,
-    v_pages: jax.Array,
-    key: jax.Array,
-    value: jax.Array,
-    block_tables: jax.Array,
-    key_lengths: jax.Array,
-    new_lengths: jax.Array | None,
-) -> tuple[jax.Array, jax.Array]:
+def _write(heads_first: bool, operands: Operands) -> tuple[jax.Array, jax.Array]:
+    k_pages, v_pages, key, value, block_tables, key_lengths, new_lengths = operands
     num_pages, page_size = k_pages.shape[0], k_pages.shape[2 if heads_first else 1]
     batch, tokens = key.shape[:2]
     keep = jnp.ones((batch, tokens), bool)
@@ -138,7 +88,7 @@ def _scatter_bfloat16(heads_first: bool, pages: Any, page: Any, row: Any, new: A
         operands = vary_together(*operands)
         return tuple(_append_p.bind(*operands, heads_first=heads_first, local=local))
 
-    (written,) = _primitive.batched(call, _join_pools)(pages, page, row, new)
+    (written,) = batched(call, _join_pools)(pages, page, row, new)
     return written
 
 
@@ -151,17 +101,17 @@ def _scatter_bfloat16_jvp(heads_first: bool, primals: Any, tangents: Any) -> tup
     return _scatter_bfloat16(heads_first, *primals), tangent
 
 
-def _join_pools(axis_size: int, flags: Sequence[bool], operands: Sequence[Any]) -> tuple[Any, Any]:
-    """Under vmap: the pools are one, of all their pages."""
-    pages, page, row, new = _primitive.spread(axis_size, flags, operands)
+def _join_pools(axis_size: int, mapped: Any, *operands: jax.Array) -> tuple[Any, Any]:
+    """Under vmap the pools are one, of all their pages."""
+    pages, page, row, new = spread(axis_size, tuple(mapped), operands)
     num_pages = pages.shape[1]
     first = jnp.arange(axis_size, dtype=page.dtype)[:, None, None] * num_pages
     page = jnp.where(page < num_pages, first + page, axis_size * num_pages)
-    joined = [_primitive.join_leading(x) for x in (pages, page, row, new)]
+    joined = [join_leading(x) for x in (pages, page, row, new)]
     return joined, lambda results: tuple(x.reshape(pages.shape) for x in results)
 
 
-_append_p = Primitive(_registry.APPEND)
+_append_p = Primitive(registry.APPEND)
 _append_p.multiple_results = True
 
 
@@ -196,7 +146,7 @@ def _lower_on_cpu(ctx: Any, *values: Any, heads_first: bool, local: bool) -> Any
     if module.lowering_parameters.for_export or not whole:
         scatter = functools.partial(_scatter_bits, heads_first)
         return mlir.lower_fun(scatter, multiple_results=True)(ctx, *values)
-    in_place: Any = jax.ffi.ffi_lowering(_registry.APPEND, operand_output_aliases={0: 0})
+    in_place: Any = jax.ffi.ffi_lowering(registry.APPEND, operand_output_aliases={0: 0})
     return in_place(ctx, *values, hnd=heads_first)
 
 

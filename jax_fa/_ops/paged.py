@@ -1,188 +1,111 @@
-"""Attention on a paged cache: the kernel's call, its xla twin, vmap and partitioning.
-
-Operands are query [B, T, N, H] or packed [tq, N, H], k_pages and v_pages [P, page, K, H] (with
-spec.heads_first [P, K, page, H]), block_tables int32 [B, M], key_lengths int32 [B], query_lengths
-int32 [B] or None, cu_seqlens_q int32 [B + 1] where the query is packed, else None.
-"""
+"""Attention on a paged cache: of sequences padded to one length, or packed."""
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jax_fa._contract.spec import AttentionSpec
-from jax_fa._mesh import sharding as _sharding
-from jax_fa._mesh.vary import vary_together
-from jax_fa._ops import registry as _registry
-from jax_fa._ops import select as _select
-from jax_fa._ops.primitive import (
-    Operation,
-    Pair,
-    batched,
-    by_platform,
-    join_leading,
-    kernel_call,
-    spread,
-)
-from jax_fa._xla import blockwise as _blockwise
-from jax_fa._xla import rows as _rows
+from jax_fa._mesh.sharding import Rule
+from jax_fa._ops import registry, select
+from jax_fa._ops.batching import join_leading, spread
+from jax_fa._ops.call import Pair, forward_call
+from jax_fa._ops.operation import Operation
 from jax_fa._xla.keys import PagedKeys
+from jax_fa._xla.rows import Work, dense_work, joined_packs, monotone, packed_work
 
 
-def forward(spec: AttentionSpec, *operands: jax.Array | None) -> Pair:
-    """(out, lse) like query and query.shape[:-1], by whichever implementation is chosen."""
-    return _forward_op(spec)(*operands)
+class Operands(NamedTuple):
+    """Queries and a pool of pages, [P, K, page, H] with spec.heads_first."""
+
+    query: jax.Array  # [B, T, N, H], or packed [tq, N, H]
+    k_pages: jax.Array  # [P, page, K, H]
+    v_pages: jax.Array  # [P, page, K, Hv]
+    block_tables: jax.Array  # int32 [B, M]
+    key_lengths: jax.Array  # int32 [B]
+    query_lengths: jax.Array | None = None  # int32 [B]
+    cu_seqlens_q: jax.Array | None = None  # int32 [B + 1], where the query is packed
 
 
-@functools.cache
-def _forward_op(spec: AttentionSpec) -> Any:
-    heads_axis = -3 if spec.heads_first else -2
-    return batched(_forward_call(spec), _join, heads_axis)
-
-
-@_sharding.divides("paged_forward")
-def _forward_call(spec: AttentionSpec) -> _sharding.Call:
-    def call(*operands):
-        choice = _select.choose(spec.implementation, *operands[:3], paged=True)
-        kernel, xla = functools.partial(_kernel, spec), functools.partial(_xla, spec)
-        return by_platform(choice, kernel, xla, *operands)
-
-    return _sharding.Call(call, functools.partial(_rule, spec.heads_first, 0))
-
-
-def _rule(heads_first: bool, gradients: int, *operands: Any) -> _sharding.Rule:
-    """By sequences, unless they are packed, and by key heads; to so many gradients, if backward."""
-    query, k_pages, _, _, _, query_lengths, cu_seqlens_q, *_ = operands
-    pages = "p k s" if heads_first else "p s k"
-    heads = k_pages.shape[1 if heads_first else 2]
-    if cu_seqlens_q is None:
-        rows, integers = "b t K", ("b m", "b", *(() if query_lengths is None else ("b",)))
-    else:
-        rows, integers = "r K", ("c m", "c", "e")
-
-    def refuse(arrays: Any, shardings: Any) -> None:
-        for i, name in ((1, "k_pages"), (2, "v_pages")):
-            _sharding.refuse_divided(name, arrays[i], shardings[i], heads_first)
-
-    operands, results = (f"{rows} h", f"{pages} h", f"{pages} v"), (f"{rows} v", rows)
-    return _sharding.Rule(
-        operands=(*operands, *integers, *(2 * results if gradients else ())),
-        results=operands[:gradients] or results,
-        free=("b", "k") if cu_seqlens_q is None else ("k",),
-        group=query.shape[-2] // max(heads, 1),
-        gradients=bool(gradients),
-        refuse=refuse,
+def _rule(spec: AttentionSpec, operands: Operands) -> Rule:
+    """Divides by sequences, unless they are packed, and by key heads."""
+    packed = operands.cu_seqlens_q is not None
+    rows, sequences = ("r K", "c") if packed else ("b t K", "b")
+    pages = "p k s" if spec.heads_first else "p s k"
+    named = Operands(
+        query=f"{rows} h",
+        k_pages=f"{pages} h",
+        v_pages=f"{pages} v",
+        block_tables=f"{sequences} m",
+        key_lengths=sequences,
+        query_lengths=sequences,
+        cu_seqlens_q="e",
+    )
+    return Rule(
+        named._asdict(),
+        results=(f"{rows} v", rows),
+        free=("k",) if packed else ("b", "k"),
+        undivided=("p", "s"),
     )
 
 
-def _kernel(
-    spec: AttentionSpec,
-    target: str,
-    query: jax.Array,
-    k_pages: jax.Array,
-    v_pages: jax.Array,
-    block_tables: jax.Array,
-    *rest: Any,
-) -> Pair:
-    keys = PagedKeys(k_pages, v_pages, block_tables, spec.heads_first)
-    num_splits = _select.useful_splits(spec.num_splits, keys.capacity)
-    num_splits = num_splits or _select.paged_splits(
-        target, query.shape, keys.heads, block_tables.shape[0], keys.capacity
+def _keys(spec: AttentionSpec, operands: Operands) -> PagedKeys:
+    return PagedKeys(operands.k_pages, operands.v_pages, operands.block_tables, spec.heads_first)
+
+
+def _kernel(spec: AttentionSpec, target: str, operands: Operands) -> Pair:
+    keys = _keys(spec, operands)
+    num_splits = select.useful_splits(spec.num_splits, keys.capacity)
+    num_splits = num_splits or select.paged_splits(
+        target, operands.query.shape, keys.heads, operands.block_tables.shape[0], keys.capacity
     )
-    operands = query, k_pages, v_pages, block_tables, *rest
-    hnd = bool(spec.heads_first)
-    return kernel_call(_registry.PAGED, spec, target, num_splits, *operands, hnd=hnd)
+    hnd = bool(spec.heads_first)  # the handler's name for it
+    return forward_call(registry.PAGED, spec, target, num_splits, operands, hnd=hnd)
 
 
-def _xla(spec: AttentionSpec, query: jax.Array, *rest: Any) -> Pair:
-    rows, keys, work = _problem(spec, query, *rest)
-    out, lse = _blockwise.forward(spec, rows, keys, work)
-    *shape, _ = query.shape
-    return out.reshape(*shape, out.shape[-1]), lse.reshape(*shape)
-
-
-def backward(
-    spec: AttentionSpec, with_d_keys: bool, *operands: jax.Array | None
-) -> tuple[jax.Array, ...]:
-    """Gradients of query and of both pools; by the blockwise implementation on every platform."""
-    return _backward_op(spec, with_d_keys)(*operands)
-
-
-@functools.cache
-def _backward_op(spec: AttentionSpec, with_d_keys: bool) -> Any:
-    join = functools.partial(_join, per_pool=with_d_keys)
-    return batched(_backward_call(spec, with_d_keys), join)
-
-
-@_sharding.divides("paged_backward")
-def _backward_call(spec: AttentionSpec, with_d_keys: bool) -> _sharding.Call:
-    def call(*operands):
-        *operands, out, lse, d_out, d_lse = operands
-        query = operands[0]
-        _, *results = vary_together(query, out, lse, d_out, d_lse)
-        results = (join_leading(x, query.ndim - 2) for x in results)
-        rows, keys, work = _problem(spec, *operands)
-        d_query, d_keys, _ = _blockwise.backward(
-            spec, rows, keys, work, *results, with_d_keys=with_d_keys
-        )
-        return d_query.reshape(query.shape), *(d_keys or ())
-
-    rule_of = functools.partial(_rule, spec.heads_first, 3 if with_d_keys else 1)
-    return _sharding.Call(call, rule_of)
-
-
-def _problem(spec: AttentionSpec, *operands: Any) -> tuple[jax.Array, PagedKeys, _rows.Work]:
-    """The operands as the blockwise implementation takes them."""
-    query, k_pages, v_pages, tables, key_lengths, query_lengths, cu_seqlens_q = vary_together(
-        *operands
-    )
-    keys = PagedKeys(k_pages, v_pages, tables, spec.heads_first)
-    if cu_seqlens_q is None:
+def _problem(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, PagedKeys, Work]:
+    query, keys = operands.query, _keys(spec, operands)
+    if operands.cu_seqlens_q is None:
         batch, t, _, _ = query.shape
-        work = _rows.dense_work(batch, t, keys.capacity, query_lengths, key_lengths)
+        lengths = operands.query_lengths, operands.key_lengths
+        work = dense_work(batch, t, keys.capacity, *lengths)
         return join_leading(query), keys, work
-    lengths = jnp.clip(key_lengths, 0, keys.capacity)
+    key_lengths = jnp.clip(operands.key_lengths, 0, keys.capacity)
     total = query.shape[0]
-    offsets = _rows.monotone(cu_seqlens_q, total)
-    starts = jnp.zeros_like(lengths)
-    work = _rows.packed_work(offsets, starts, lengths, total, spec.max_seqlen_q)
+    offsets = monotone(operands.cu_seqlens_q, total)
+    starts = jnp.zeros_like(key_lengths)
+    work = packed_work(offsets, starts, key_lengths, total, spec.max_seqlen_q)
     return query, keys, work
 
 
-def _join(axis_size: int, flags: Any, operands: Any, per_pool: bool = False) -> tuple[Any, Any]:
+def _join(axis_size: int, mapped: Any, operands: Operands, with_d_keys: bool) -> Operands:
     """Batches one after another; pools too where they are mapped, or their gradients are asked for.
 
     A pool that is not mapped serves all batches as it is.
     """
-    pools_mapped = per_pool or flags[1] or flags[2]
-    _, k_pages, v_pages, *_ = operands
-    flags = [True if i in (1, 2) and not pools_mapped else flag for i, flag in enumerate(flags)]
-    query, k_pages, v_pages, tables, lengths, q_lengths, cu_q, *results = spread(
-        axis_size, flags, operands
-    )
-    if pools_mapped:
-        pool = jnp.arange(axis_size, dtype=jnp.int32) * k_pages.shape[1]
-        tables = _moved(tables, pool, k_pages.shape[1])
-        k_pages, v_pages = join_leading(k_pages), join_leading(v_pages)
-    if cu_q is not None:
+    own_pools = with_d_keys or mapped.k_pages or mapped.v_pages
+    k_pages, v_pages = operands.k_pages, operands.v_pages
+    if not own_pools:
+        mapped = mapped._replace(k_pages=True, v_pages=True)  # so that they are left alone
+    queries, *pools, tables, lengths, query_lengths, offsets = spread(axis_size, mapped, operands)
+    if own_pools:
+        pages = pools[0].shape[1]
+        first_page = jnp.arange(axis_size, dtype=jnp.int32) * pages
+        tables = _moved(tables, first_page, pages)
+        k_pages, v_pages = map(join_leading, pools)
+    if offsets is not None:
         # Between the packs stand the rows that are nobody's, as a sequence of no keys.
-        offsets = _rows.joined_packs(cu_q, query.shape[1]).reshape(-1)
+        offsets = joined_packs(offsets, queries.shape[1]).reshape(-1)
         tables = jnp.pad(tables, ((0, 0), (0, 1), (0, 0)))
         lengths = jnp.pad(lengths, ((0, 0), (0, 1)))
         tables, lengths = join_leading(tables)[:-1], join_leading(lengths)[:-1]
     else:
-        offsets = None
         tables, lengths = join_leading(tables), join_leading(lengths)
-        q_lengths = None if q_lengths is None else join_leading(q_lengths)
-    joined = join_leading(query), k_pages, v_pages, tables, lengths, q_lengths, offsets
-
-    def split(found: Any) -> tuple:
-        return tuple(x.reshape(axis_size, -1, *x.shape[1:]) for x in found)
-
-    return (*joined, *map(join_leading, results)), split
+        query_lengths = None if query_lengths is None else join_leading(query_lengths)
+    query = join_leading(queries)
+    return Operands(query, k_pages, v_pages, tables, lengths, query_lengths, offsets)
 
 
 def _moved(tables: jax.Array, first_page: jax.Array, pages: int) -> jax.Array:
@@ -191,4 +114,13 @@ def _moved(tables: jax.Array, first_page: jax.Array, pages: int) -> jax.Array:
     return jnp.where(known, tables + first_page[:, None, None], -1)
 
 
-OPERATION = Operation(forward, backward)
+OPERATION = Operation(
+    "paged",
+    Operands,
+    rule=_rule,
+    kernel=_kernel,
+    problem=_problem,
+    join=_join,
+    keys=("k_pages", "v_pages"),
+    paged=True,
+)

@@ -1,6 +1,6 @@
 """Attention in O(S) memory, in jnp alone: implementation="xla", forward and backward.
 
-A loop over work items (_rows.py) holds a loop over key blocks, with the online softmax between
+A loop over work items (rows.py) holds a loop over key blocks, with the online softmax between
 them. Loop bounds follow the rows' key interval: blocks that no row of the item sees cost nothing.
 
 The scores of an item and a key block are laid out [K, rows * G, keys]: key heads first, since
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jax_fa._contract import shapes as _shapes
+from jax_fa._contract import shapes
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.vary import full
 from jax_fa._xla.keys import Block, Keys, take
@@ -68,7 +68,7 @@ def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
         b,
         (((contract[0],), (contract[1],)), ((0,), (0,))),
         precision=lax.Precision.HIGHEST,
-        preferred_element_type=_shapes.lse_dtype(a.dtype),
+        preferred_element_type=shapes.lse_dtype(a.dtype),
     )
 
 
@@ -165,7 +165,7 @@ def forward(
     Returns:
       out [R, N, Hv] in the query's dtype, lse [R, N] in float32 (float64 for float64).
     """
-    wide = _shapes.lse_dtype(query.dtype)
+    wide = shapes.lse_dtype(query.dtype)
     r, n, hv = query.shape[0], query.shape[1], keys.value_head_dim
     # In the wide type until the end: XLA on CPUs updates a slice of bfloat16 by way of a float32
     # copy of the whole array, for every item.
@@ -236,7 +236,7 @@ def backward(
     Returns:
       (d_query, (d_key, d_value) or None, d_bias or None), as asked for.
     """
-    wide = _shapes.lse_dtype(query.dtype)
+    wide = shapes.lse_dtype(query.dtype)
     d_query = full(query.shape, 0, wide, query)
     d_keys = keys.zeros(wide, query) if with_d_keys else None
     d_bias = full(bias.shape, 0, wide, query) if bias is not None and with_d_bias else None

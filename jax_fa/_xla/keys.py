@@ -143,7 +143,7 @@ class FlatKeys(NamedTuple):
 
 
 class PagedKeys(NamedTuple):
-    """Pages [P, page, K, H] and [P, page, K, Hv] ([P, K, page, H] with hnd), tables [B, M].
+    """Pages [P, page, K, H] and [P, page, K, Hv] ([P, K, page, H] with heads_first), tables [B, M].
 
     An entry of the table past the length is never an address; one within it that is outside of the
     pool gives some page's numbers.
@@ -152,11 +152,11 @@ class PagedKeys(NamedTuple):
     k_pages: jax.Array
     v_pages: jax.Array
     block_tables: jax.Array
-    hnd: bool
+    heads_first: bool
 
     @property
     def _page_size(self) -> int:
-        return self.k_pages.shape[2 if self.hnd else 1]
+        return self.k_pages.shape[2 if self.heads_first else 1]
 
     @property
     def capacity(self) -> int:
@@ -168,7 +168,7 @@ class PagedKeys(NamedTuple):
     @property
     def heads(self) -> int:
         """K."""
-        return self.k_pages.shape[1 if self.hnd else 2]
+        return self.k_pages.shape[1 if self.heads_first else 2]
 
     @property
     def value_head_dim(self) -> int:
@@ -190,7 +190,7 @@ class PagedKeys(NamedTuple):
         block = PageBlock(index, jnp.ones_like(within), within, page, index % self._page_size)
 
         def rows(pages: jax.Array) -> jax.Array:
-            found = pages[page, :, block.row] if self.hnd else pages[page, block.row]
+            found = pages[page, :, block.row] if self.heads_first else pages[page, block.row]
             return _where(within, found)
 
         return block, rows(k_pages), rows(v_pages)
@@ -203,7 +203,11 @@ class PagedKeys(NamedTuple):
         """See Keys."""
 
         def onto(pages: jax.Array, rows: jax.Array) -> jax.Array:
-            at = pages.at[block.page, :, block.row] if self.hnd else pages.at[block.page, block.row]
+            at = (
+                pages.at[block.page, :, block.row]
+                if self.heads_first
+                else pages.at[block.page, block.row]
+            )
             return at.add(_where(block.within, rows))
 
         return onto(sums[0], d_key), onto(sums[1], d_value)

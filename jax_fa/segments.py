@@ -1,0 +1,71 @@
+"""Two spellings of packed sequences: segment ids per token, and cumulative lengths."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jax_fa._contract import shapes
+
+
+def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
+    """Segment id of each packed token.
+
+    Args:
+      cu_seqlens: int32 [n + 1], non-decreasing offsets; sequence i is
+        ``cu_seqlens[i]:cu_seqlens[i + 1]``.
+      total: number of packed tokens, at least ``cu_seqlens[-1]``.
+
+    Returns:
+      int32 [total]: i for the tokens of sequence i, -1 (padding) from ``cu_seqlens[-1]`` on.
+
+    Raises:
+      TypeError: ``cu_seqlens`` is not int32, or ``total`` is traced.
+      ValueError: ``cu_seqlens`` is not one-dimensional with at least one entry.
+    """
+    cu_seqlens = shapes.as_integers("cu_seqlens", cu_seqlens)
+    _require_vector("cu_seqlens", cu_seqlens, 1)
+    total = _require_static("total", total)
+    positions = jnp.arange(total, dtype=jnp.int32)
+    # The count of ends at or before a token is its sequence; empty sequences are stepped over.
+    ids = jnp.searchsorted(cu_seqlens[1:], positions, side="right").astype(jnp.int32)
+    return jnp.where((positions >= cu_seqlens[0]) & (positions < cu_seqlens[-1]), ids, -1)
+
+
+def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.Array:
+    """Cumulative lengths of the segments of one packed row.
+
+    Args:
+      segment_ids: int32 [total], non-decreasing over the tokens in use; negative entries are
+        padding and stand at the end.
+      num_segments: number of segments; ids are 0 <= id < num_segments.
+
+    Returns:
+      int32 [num_segments + 1]. Ids that do not occur give empty sequences.
+
+    Raises:
+      TypeError: ``segment_ids`` is not int32, or ``num_segments`` is traced.
+      ValueError: ``segment_ids`` is not one-dimensional.
+    """
+    segment_ids = shapes.as_integers("segment_ids", segment_ids)
+    _require_vector("segment_ids", segment_ids, 0)
+    num_segments = _require_static("num_segments", num_segments)
+    used = jnp.where(segment_ids < 0, num_segments, segment_ids)
+    counts = jnp.zeros(num_segments + 1, jnp.int32).at[used].add(1, mode="drop")[:num_segments]
+    return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counts, dtype=jnp.int32)])
+
+
+def _require_vector(name: str, array, minimum: int) -> None:
+    if array.ndim != 1 or array.shape[0] < minimum:
+        raise ValueError(
+            f"{name} must have shape (n,) with n >= {minimum}; got shape {tuple(array.shape)}"
+        )
+
+
+def _require_static(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(
+            f"{name} must be a Python integer, since it sets a shape; got {type(value).__name__}"
+        )
+    if value < 0:
+        raise ValueError(f"{name} must be >= 0; got {value}")
+    return int(value)
