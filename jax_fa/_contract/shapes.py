@@ -112,7 +112,10 @@ def paged_attention(
     cu_seqlens_q: Any = None,
     heads_first: bool = False,
 ) -> tuple[Struct, Struct]:
-    """(out, lse) like query [B, T, N, H], or [tq, N, H] with cu_seqlens_q. Raises likewise."""
+    """(out, lse) like query [B, T, N, H], or [tq, N, H] with cu_seqlens_q.
+
+    Raises as dense_attention does.
+    """
     require_float("query", query)
     if cu_seqlens_q is None:
         hint = "; packed queries need cu_seqlens_q" if query.ndim == 3 else ""

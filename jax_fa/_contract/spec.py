@@ -226,7 +226,7 @@ def _splits(value: Any) -> int | None:
 
 
 def _longest(name: str, value: Any) -> int | None:
-    """Rounded up to a power of two, so that few programs serve many lengths."""
+    """The hint, rounded up to a power of two, so that few programs serve many lengths."""
     if value is None:
         return None
     value = _integer(name, value, "leave it out: it is no more than a hint")

@@ -42,7 +42,7 @@ def exportable(function: Any, options: Options) -> Callable[..., Any]:
     def call(*arrays):
         jaxpr = jax.make_jaxpr(function)(*arrays)
         params = {"call": function.fun, "rule": function.sharding_rule, "options": options}
-        # Within a tuple, since a jaxpr that JAX has yet to simplify would have to be done so here.
+        # The jaxpr stands within a tuple: JAX would want one that is a parameter itself simplified.
         return tuple(_divided_p.bind(*arrays, jaxprs=(jaxpr,), **params))
 
     return call
@@ -160,7 +160,8 @@ def register(partition: Callable[..., Any]) -> None:
 
     partition: function of Options and of what custom_partitioning gives, to what it takes.
     """
-    # What custom_partitioning itself is made of. Were it to change, all but this would go on.
+    # custom_partitioning itself is made of these. Where a JAX lacks them, only the division of
+    # exported programs is missing.
     try:
         from jax._src import custom_partitioning, xla_bridge
         from jaxlib import xla_client

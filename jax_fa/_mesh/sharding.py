@@ -273,7 +273,7 @@ def _axis_names(array: Any, sharding: Any) -> list[tuple[str, ...]]:
 def refuse_divided_pages(name: str, pages: Any, heads_first: bool) -> None:
     """Raises ValueError where it can be seen that a pool is divided by pages or rows of a page.
 
-    It can be for concrete arrays, and for traced ones over mesh axes of type Explicit.
+    Shardings are known of concrete arrays, and of traced ones over mesh axes of type Explicit.
     """
     concrete = isinstance(pages, jax.Array) and not isinstance(pages, Tracer)
     sharding = pages.sharding if concrete else jax.typeof(pages).sharding

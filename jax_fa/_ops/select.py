@@ -120,8 +120,8 @@ def paged_splits(
 def _splits(target: str, sequences: int, t: int, n: int, k: int, keys: int) -> int:
     """Splits enough for a workgroup on every compute unit, none of too few keys.
 
-    The target may be any: then enough for the largest. One where the heads of a group do not share
-    a tile: then there are many workgroups, or few keys.
+    A target that may be any gets enough for the largest. A call whose heads of a group do not share
+    a tile gets one split: it has many workgroups, or few keys.
     """
     workgroups = sequences * k
     facts = _FACTS.values() if target == ANY_TARGET else (_FACTS[target],)

@@ -83,7 +83,7 @@ class Keys(Protocol):
     def add(self, sums: Pair, block: Any, d_key: jax.Array, d_value: jax.Array) -> Pair:
         """`sums` with the gradients [size, K, H] and [size, K, Hv] of a block added.
 
-        Of its rows inside of the sequence: those of others are 0 times what may be NaN.
+        Only rows inside of the sequence count: those of others are 0 times what may be NaN.
         """
         ...
 

@@ -19,7 +19,7 @@ EmulatorError = _native.EmulatorError
 Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
 Checks = bool | Literal["collect"]
 
-# Tens of seconds of emulation; a wave that walks over a million keys takes a fifth of it.
+# So many take tens of seconds to emulate; a wave that walks over a million keys needs a fifth.
 _MAX_INSTRUCTIONS_PER_WAVE = 100_000_000
 
 
