@@ -16,7 +16,8 @@ class Describer {
   Describer(const Chip& chip, const TimingConstants& constants)
       : chip_(chip), issue_clk_(chip.timing.issue_clk), constants_(constants) {}
 
-  TimedInstruction Describe(const Instruction& instruction) {
+  // `passes` of the matrix core, as the target's rules on wait states count them.
+  TimedInstruction Describe(const Instruction& instruction, uint32_t passes) {
     timed_ = {};
     timed_.wave_clk = issue_clk_;
     timed_.hold_clk = issue_clk_;
@@ -24,7 +25,7 @@ class Describer {
     switch (opcode.op_class) {
       case OpClass::kMatrix:
       case OpClass::kSparseMatrix:
-        Matrix(instruction);
+        Matrix(instruction, passes);
         break;
       case OpClass::kTrans:
         timed_.kind = TimedKind::kTrans;
@@ -80,15 +81,13 @@ class Describer {
   }
 
  private:
-  void Matrix(const Instruction& instruction) {
+  void Matrix(const Instruction& instruction, uint32_t passes) {
     timed_.kind = TimedKind::kMatrix;
     const bool sparse = instruction.opcode->op_class == OpClass::kSparseMatrix;
     timed_.long_matrix = instruction.opcode->traits.matrix.wide;
+    // The constants are those of 4 and 8 passes; where a target counts no passes they are all.
     timed_.hold_clk = constants_[timed_.long_matrix ? C::kMatrixLong : C::kMatrixShort];
-    // With an operand of 8 bits, not of 6 or 4, twice that (LLVM's passes: 8 and 16).
-    if (instruction.opcode->traits.matrix.twice_for_bytes &&
-        (instruction.mod.cbsz < 2 || instruction.mod.blgp < 2))
-      timed_.hold_clk *= 2;
+    if (passes != 0) timed_.hold_clk *= passes / (timed_.long_matrix ? 8.0 : 4.0);
     timed_.blocked_clk = constants_[sparse ? C::kVectorBlockedSparse : C::kVectorBlocked];
   }
 
@@ -237,7 +236,8 @@ std::vector<TimedInstruction> TimeInstructions(const Chip& chip, const KernelCod
   Describer describer(chip, constants);
   std::vector<TimedInstruction> timed(code.slots.size());
   for (size_t slot = 0; slot < code.slots.size(); ++slot) {
-    if (code.slots[slot]) timed[slot] = describer.Describe(*code.slots[slot]);
+    if (!code.slots[slot]) continue;
+    timed[slot] = describer.Describe(*code.slots[slot], code.plans[slot].hazard.passes);
   }
   return timed;
 }

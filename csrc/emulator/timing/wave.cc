@@ -46,7 +46,9 @@ double TimedWave::ReadyFor(const Result& result, const TimedInstruction& reader,
         return result.issued + by.hold_clk - constants[C::kMatrixShort] +
                constants[C::kMatrixChainOther];
       }
-      return result.issued +
+      // What passes beyond the constant's take, they take here, too.
+      return result.issued + by.hold_clk -
+             constants[by.long_matrix ? C::kMatrixLong : C::kMatrixShort] +
              constants[by.long_matrix ? C::kMatrixResultLong : C::kMatrixResultShort];
     case TimedKind::kTrans:
       return result.issued +
