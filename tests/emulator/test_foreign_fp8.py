@@ -1,6 +1,6 @@
 """A kernel of others on floats of 8 bits comes out right: AITER's forward attention.
 
-``JAX_FA_AITER`` names the folder, as for test_emulator_foreign.py. The kernel reads results of LDS
+``JAX_FA_AITER`` names the folder, as for test_foreign.py. The kernel reads results of LDS
 reads that its waits do not prove there; on the chip they have come by then. Here its waits are made
 to wait for all of them, so that what its instructions compute is compared.
 """

@@ -2,7 +2,7 @@
 
 A test says so by ``@compared(target, mnemonic, ...)``, or by such a mark on one of its parameters.
 conftest.py holds it to that: it must launch a kernel that has each of them. And
-test_emulator_instructions.py holds the tests to the shipped kernels.
+test_instructions.py holds the tests to the shipped kernels.
 """
 
 from __future__ import annotations

@@ -143,7 +143,8 @@ def instructions(**counts):
 
 
 def test_slot_rule():
-    # AITER v3, 64 keys and 32 query rows: 34.9 clk per row; the source text's kernel: 33.0.
+    # AITER v3, 64 keys and 32 query rows: 34.9 clk per row; the kernel of the power-cap article
+    # (csrc/README.md): 33.0.
     v3 = instructions(matrix=32, trans=33, valu=125, valu_packed=24)
     assert _timing.slot_rule_clk("gfx950", v3) / 32 == pytest.approx(34.9, abs=0.05)
     text = instructions(short=96, sparse_matrix=3, trans=48, valu=99)

@@ -1,19 +1,19 @@
 // Which copy of the vector families runs.
 //
-// simd_*.cc are compiled once per level, with -DJAX_FA_SIMD=sse2|avx2|avx512 and the matching
-// instruction-set options. Everything in them lives in `namespace jax_fa::emulator::JAX_FA_SIMD`
-// (helpers in an unnamed namespace within it), and each file hands out its Opcode rows, whose exec
-// pointers are those of its own copy:
+// The files of simd/ are compiled once per level, with -DJAX_FA_SIMD=sse2|avx2|avx512 and the
+// matching instruction-set options. Everything in them lives in `namespace
+// jax_fa::emulator::JAX_FA_SIMD` (helpers in an unnamed namespace within it), and each file hands
+// out its Opcode rows, whose exec pointers are those of its own copy:
 //
-//     // simd_valu_gfx950.cc
+//     // simd/valu_int.cc
 //     namespace jax_fa::emulator::JAX_FA_SIMD {
 //     namespace { constexpr Opcode kRows[] = {...}; }
-//     std::span<const Opcode> Gfx950ValuRows() { return kRows; }
+//     std::span<const Opcode> ValuIntRows() { return kRows; }
 //     }
 //
-//     // target/gfx950/decode.cc
-//     JAX_FA_DECLARE_SIMD_ROWS(Gfx950ValuRows)   // at namespace jax_fa::emulator scope
-//     ... SimdGfx950ValuRows() ...               // the rows of the level this host runs
+//     // exec/families.cc
+//     JAX_FA_DECLARE_SIMD_ROWS(ValuIntRows)   // at namespace jax_fa::emulator scope
+//     ... SimdValuIntRows() ...               // the rows of the level this host runs
 //
 // The levels differ in speed only: never fused multiply-add, never reassociation.
 #ifndef JAX_FA_EMULATOR_SIMD_LEVEL_H_

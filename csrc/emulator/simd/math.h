@@ -2,7 +2,7 @@
 // at every SIMD level and on every host: no library calls, a fixed order of operations, fused
 // multiply-add either by the host's instruction or by an exact substitute.
 //
-// Included by simd_*.cc only: everything is in the namespace of the SIMD level.
+// Included by the files of simd/ only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_MATH_H_
 #define JAX_FA_EMULATOR_SIMD_MATH_H_
 

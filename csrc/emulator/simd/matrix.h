@@ -5,7 +5,7 @@
 // numbers are exact, so this is one rounding per step; what the hardware does inside is not
 // documented.
 //
-// Included by simd_*.cc only: everything is in the namespace of the SIMD level.
+// Included by the files of simd/ only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_MATRIX_H_
 #define JAX_FA_EMULATOR_SIMD_MATRIX_H_
 

@@ -1,6 +1,6 @@
 // Floats of 4, 6 and 8 bits (OCP), to single precision, and those of 8 bits from it.
 //
-// Included by simd_*.cc only: everything is in the namespace of the SIMD level.
+// Included by the files of simd/ only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_NARROW_H_
 #define JAX_FA_EMULATOR_SIMD_NARROW_H_
 

@@ -1,6 +1,6 @@
 // Register rows of 64 lanes: masks, blends, and how lane types lie in them.
 //
-// Included by simd_*.cc only: everything is in the namespace of the SIMD level.
+// Included by the files of simd/ only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_ROW_H_
 #define JAX_FA_EMULATOR_SIMD_ROW_H_
 

@@ -9,9 +9,10 @@
 // The types of arguments and result say what the operands are (LaneType), which modifiers mean
 // something, and how many registers each takes. `bool` alone: a compare. WithBit<T>: a result and a
 // lane bit (carry). The rows carry neither encoding nor number: each target joins them with its own
-// list by mnemonic (decode_join.h), so one row serves VOP1/VOP2, VOP3, DPP and SDWA forms of both.
+// list by mnemonic (target/<name>/rows.cc), so one row serves VOP1/VOP2, VOP3, DPP and SDWA forms
+// of both.
 //
-// Included by simd_*.cc only: everything is in the namespace of the SIMD level.
+// Included by the files of simd/ only: everything is in the namespace of the SIMD level.
 #ifndef JAX_FA_EMULATOR_SIMD_VALU_ROWS_H_
 #define JAX_FA_EMULATOR_SIMD_VALU_ROWS_H_
 

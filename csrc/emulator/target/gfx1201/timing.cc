@@ -1,4 +1,4 @@
-// The timing model's numbers of gfx1201, each with its source.
+// The timing model's numbers of gfx1201, each with its source (csrc/README.md, Sources).
 #include "emulator/target/gfx1201/chip.h"
 
 namespace jax_fa::emulator {
@@ -19,7 +19,7 @@ constexpr ConstantRow kGfx1201Constants[] = {
     {C::kMatrixChainOther, "matrix_chain_other", "clk", 16, 'C', "SQTT traces: eight accepted back to back"},
     {C::kVector, "vector", "clk", 1, 'B', "SQTT traces"},
     {C::kVectorQuarter, "vector_quarter", "clk", 4, 'C', "quarter rate"},
-    {C::kTransHold, "trans_hold", "clk", 3.5, 'B', "gcnasm: 164 instead of 200 TFLOP/s with one exp per WMMA; the source text has 0"},
+    {C::kTransHold, "trans_hold", "clk", 3.5, 'B', "gcnasm: 164 instead of 200 TFLOP/s with one exp per WMMA; the issue-slots article has 0"},
     {C::kTransUnit, "trans_unit", "clk", 4, 'B', "SQTT traces"},
     {C::kVectorLatency, "vector_latency", "clk", 5, 'B', "SQTT traces; ACO"},
     {C::kTransLatency, "trans_latency", "clk", 10, 'B', "SQTT traces"},

@@ -1,4 +1,4 @@
-// The timing model's numbers of gfx950, each with its source.
+// The timing model's numbers of gfx950, each with its source (csrc/README.md, Sources).
 #include "emulator/target/gfx950/chip.h"
 
 namespace jax_fa::emulator {
@@ -44,10 +44,10 @@ constexpr ConstantRow kGfx950Constants[] = {
     {C::kDieRate, "die_rate", "B/clk", 2048, 'A', "rocprof-compute: 64 B/clk for each of 32 CUs"},
     {C::kFabricRate, "fabric_rate", "B/s", 17.2e12, 'A', "CDNA 3 white paper: Infinity Cache of gfx942"},
     {C::kMemoryRate, "memory_rate", "B/s", 8e12, 'A', "vendor: HBM"},
-    {C::kClockShort, "clock_short", "Hz", 1893e6, 'B', "source text: 16x16x32 stream at the power cap"},
-    {C::kClockLong, "clock_long", "Hz", 1699e6, 'B', "source text: 32x32x16 stream at the power cap"},
-    {C::kStreamShort, "stream_short", "", 0.951, 'B', "source text: 1888 TFLOP/s of that stream"},
-    {C::kStreamLong, "stream_long", "", 0.944, 'B', "source text: 1681 TFLOP/s of that stream"},
+    {C::kClockShort, "clock_short", "Hz", 1893e6, 'B', "power-cap article: 16x16x32 stream at the power cap"},
+    {C::kClockLong, "clock_long", "Hz", 1699e6, 'B', "power-cap article: 32x32x16 stream at the power cap"},
+    {C::kStreamShort, "stream_short", "", 0.951, 'B', "power-cap article: 1888 TFLOP/s of that stream"},
+    {C::kStreamLong, "stream_long", "", 0.944, 'B', "power-cap article: 1681 TFLOP/s of that stream"},
 };
 // clang-format on
 static_assert(InOrder(kGfx950Constants), "rows in the order of chip/timing_constants.h");
