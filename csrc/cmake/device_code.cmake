@@ -3,8 +3,10 @@
 # the code object, of which loaders read one.
 #
 # A target is built once csrc/kernels/arch/<target>/mainloop.h exists. The compiler is the pinned
-# ziglang's clang on every machine, so that users run byte for byte what the tests ran. Sets
-# JAX_FA_CODE_OBJECT_SOURCES: the source files that hold the code objects.
+# ziglang's clang on every machine, so that users run byte for byte what the tests ran. Where
+# JAX_FA_CODE_OBJECTS names a folder, its <target>.co are embedded and nothing is compiled: no host
+# changes a byte of them, so builds for several hosts share one. Sets JAX_FA_CODE_OBJECT_SOURCES: the
+# source files that hold the code objects.
 
 if(JAX_FA_DEVICE_CXX)
   # The linker of the same LLVM: beside the compiler's real place.
@@ -48,7 +50,7 @@ foreach(source IN LISTS kernel_sources)
 endforeach()
 file(CONFIGURE OUTPUT "${kernels_unit}" CONTENT "${kernels_unit_text}" @ONLY)
 
-function(jax_fa_add_code_object target)
+function(jax_fa_compile_code_object target code_object)
   set(object "${CMAKE_BINARY_DIR}/device/${target}.o")
   add_custom_command(
       OUTPUT "${object}"
@@ -58,12 +60,20 @@ function(jax_fa_add_code_object target)
               "${kernels_unit}" -o "${object}"
       DEPENDS "${kernels_unit}" DEPFILE "${object}.d"
       COMMENT "Device code for ${target}" VERBATIM)
-  set(code_object "${CMAKE_BINARY_DIR}/device/${target}.co")
-  set(embedded "${CMAKE_BINARY_DIR}/device/${target}.cc")
   add_custom_command(
       OUTPUT "${code_object}"
       COMMAND ${device_ld} -m elf64_amdgpu --no-undefined -shared "${object}" -o "${code_object}"
       DEPENDS "${object}" COMMENT "Code object ${target}" VERBATIM)
+endfunction()
+
+function(jax_fa_add_code_object target)
+  set(code_object "${CMAKE_BINARY_DIR}/device/${target}.co")
+  set(embedded "${CMAKE_BINARY_DIR}/device/${target}.cc")
+  if(JAX_FA_CODE_OBJECTS)
+    set(code_object "${JAX_FA_CODE_OBJECTS}/${target}.co")
+  else()
+    jax_fa_compile_code_object(${target} "${code_object}")
+  endif()
   add_custom_command(
       OUTPUT "${embedded}"
       COMMAND "${CMAKE_COMMAND}" -DTARGET=${target} "-DCODE_OBJECT=${code_object}"

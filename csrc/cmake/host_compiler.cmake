@@ -1,5 +1,8 @@
 # Chooses the host C++ compiler, before project(): the one asked for, else the system's, else the
 # one in the ziglang package, which the device code needs anyway. Nothing for the user to do.
+#
+# JAX_FA_HOST_TARGET names a machine and the oldest glibc to run on ("aarch64-linux-gnu.2.28"): then
+# ziglang's it is, which has the symbol versions and start files of every glibc and machine in it.
 
 # Sets `out` to the folder of an importable package, without importing it.
 function(jax_fa_package_folder package out)
@@ -48,7 +51,33 @@ exec "@zig_folder@/zig" @command@ "$@"
        OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endfunction()
 
-if(NOT CMAKE_CXX_COMPILER)
+# Makes ziglang the host compiler. A macro: project() reads these variables where it is called.
+macro(jax_fa_use_zig)
+  jax_fa_zig_program(c++ "c++ ${JAX_FA_ZIG_TARGET} -mcpu=baseline -fno-sanitize=undefined \${JAX_FA_COMPILE_ONLY:+-c}")
+  jax_fa_zig_program(ar ar)
+  jax_fa_zig_program(ranlib ranlib)
+  set(JAX_FA_HOST_IS_ZIG TRUE CACHE INTERNAL "")
+  # Nothing is to be linked while CMake finds out about the compiler: see jax_fa_zig_library.
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  set(ENV{JAX_FA_COMPILE_ONLY} 1)
+  set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/host-compiler/c++" CACHE FILEPATH "host C++ compiler")
+  set(CMAKE_AR "${CMAKE_BINARY_DIR}/host-compiler/ar" CACHE FILEPATH "archiver")
+  set(CMAKE_RANLIB "${CMAKE_BINARY_DIR}/host-compiler/ranlib" CACHE FILEPATH "archive indexer")
+endmacro()
+
+if(JAX_FA_HOST_TARGET)
+  # Another machine than this one: CMake then runs nothing that it has built.
+  string(REGEX MATCH "^[^-]+" host_target_processor "${JAX_FA_HOST_TARGET}")
+  cmake_host_system_information(RESULT building_processor QUERY OS_PLATFORM)
+  if(NOT host_target_processor STREQUAL building_processor)
+    set(CMAKE_SYSTEM_NAME Linux)
+    set(CMAKE_SYSTEM_PROCESSOR "${host_target_processor}")
+  endif()
+  if(NOT CMAKE_CXX_COMPILER)
+    set(JAX_FA_ZIG_TARGET "-target ${JAX_FA_HOST_TARGET}")
+    jax_fa_use_zig()
+  endif()
+elseif(NOT CMAKE_CXX_COMPILER)
   # scikit-build-core sets CXX to what Python was built with, on machines without it too, so a CXX
   # that does not work is no wish of the user's.
   set(usable FALSE)
@@ -69,15 +98,6 @@ if(NOT CMAKE_CXX_COMPILER)
   endforeach()
   if(NOT usable)
     message(STATUS "No system compiler for C++20: ziglang compiles the host code too")
-    jax_fa_zig_program(c++ "c++ -mcpu=baseline -fno-sanitize=undefined \${JAX_FA_COMPILE_ONLY:+-c}")
-    jax_fa_zig_program(ar ar)
-    jax_fa_zig_program(ranlib ranlib)
-    set(JAX_FA_HOST_IS_ZIG TRUE CACHE INTERNAL "")
-    # Nothing is to be linked while CMake finds out about the compiler: see jax_fa_zig_library.
-    set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-    set(ENV{JAX_FA_COMPILE_ONLY} 1)
-    set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/host-compiler/c++" CACHE FILEPATH "host C++ compiler")
-    set(CMAKE_AR "${CMAKE_BINARY_DIR}/host-compiler/ar" CACHE FILEPATH "archiver")
-    set(CMAKE_RANLIB "${CMAKE_BINARY_DIR}/host-compiler/ranlib" CACHE FILEPATH "archive indexer")
+    jax_fa_use_zig()
   endif()
 endif()
