@@ -11,6 +11,7 @@ import dataclasses
 import json
 import logging
 import platform
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -194,12 +195,22 @@ def reasons(found: Findings) -> Iterator[str]:
     lacking = list(_what_the_machine_lacks(found))
     yield from lacking
     if found.jax_says and (found.gpus or not found.devices):
-        yield from (f"JAX says: {line.rstrip('.')}" for line in found.jax_says)
+        yield from (f"JAX says: {line.rstrip('.')}{_hint(line)}" for line in found.jax_says)
     elif not lacking:
         yield (
             "JAX started without the GPU and does not say why; JAX_PLATFORMS=rocm,cpu makes it "
             "stop and say, and AMD_LOG_LEVEL=3 makes HIP speak"
         )
+
+
+def _hint(line: str) -> str:
+    match = re.search(r"(lib[\w.+-]+): cannot open shared object file", line)
+    if match is None:
+        return ""
+    return (
+        f". {match[1]} is ROCm's own, which the plugin does not bring: install the plugin's ROCm, "
+        "or name its lib folder in LD_LIBRARY_PATH"
+    )
 
 
 def _what_the_machine_lacks(found: Findings) -> Iterator[str]:

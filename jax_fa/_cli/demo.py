@@ -50,8 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run every case; 1 when one is past a tolerance or fails, or JAX does not start, else 0."""
     found = check.examine()
     if not found.devices:  # JAX_PLATFORMS names what is not here
-        for line in (*found.jax_says, *check.reasons(found)):
-            _progress(line)
+        for reason in check.reasons(found):
+            _progress(reason)
         return 1
     if not arguments.json:
         print("\n".join(_describe(found)), end="\n\n", flush=True)

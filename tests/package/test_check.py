@@ -217,14 +217,16 @@ def test_platforms_that_leave_rocm_out(machine, ask, monkeypatch):
 def test_a_plugin_that_fails_at_its_start(machine, ask):
     def fail():
         try:
-            raise ValueError("libamdhip64.so.7: cannot open shared object file")
+            raise ValueError("xla_rocm_plugin.so: libamdhip64.so.7: cannot open shared object file")
         except ValueError:
             logging.getLogger("jax._src.xla_bridge").exception("Jax plugin configuration error:")
 
     no_devices(machine)
     machine.says = fail
     (reason,) = ask()["because"]
-    assert reason.startswith("JAX says: Jax plugin configuration error: libamdhip64.so.7")
+    assert reason.startswith("JAX says: Jax plugin configuration error: xla_rocm_plugin.so")
+    assert "libamdhip64.so.7 is ROCm's own" in reason
+    assert "LD_LIBRARY_PATH" in reason
 
 
 def test_jax_that_does_not_start(machine, ask):
@@ -319,4 +321,4 @@ def test_a_platform_that_is_not_here(command, tmp_path):
     )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "Unable to initialize backend 'rocm'" in done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("Unable to initialize backend 'rocm'") == 1
