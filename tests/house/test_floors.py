@@ -148,3 +148,26 @@ def test_targets_have_the_same_files():
     names = [{path.name for path in folder.iterdir()} for folder in folders]
     assert len(folders) > 1
     assert all(each == names[0] for each in names), names
+
+
+def _names_of_targets(csrc: Path) -> list[str]:
+    """Lines of code of the emulator, its targets apart, that name one of them."""
+    emulator = csrc / "emulator"
+    targets = [path.name for path in (emulator / "target").iterdir() if path.is_dir()]
+    name = re.compile("|".join(f'"{target}"|k{target.capitalize()}' for target in targets))
+    return [
+        f"{path.relative_to(csrc)}:{number}"
+        for path in sorted(emulator.rglob("*"))
+        if path.suffix in _SOURCES and "target" not in path.relative_to(emulator).parts
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if name.search(line.split("//")[0])
+    ]
+
+
+def test_no_shared_file_asks_which_target_it_is(tmp_path):
+    assert _names_of_targets(CSRC) == []
+    (tmp_path / "emulator" / "target" / "gfx950").mkdir(parents=True)
+    (tmp_path / "emulator" / "run.cc").write_text(
+        '// "gfx950" is a chip\nbool wide = name == "gfx950";\nuse(kGfx950Chip);\n'
+    )
+    assert _names_of_targets(tmp_path) == ["emulator/run.cc:2", "emulator/run.cc:3"]

@@ -79,7 +79,7 @@ struct Chip {
   Required<uint32_t> compute_units;
   Required<uint32_t> dies;  // workgroup ids go round them
 
-  // Of one workgroup.
+  // What one workgroup may have, and how it begins.
   Required<uint32_t> max_lds_bytes;
   Required<uint32_t> max_waves;
   Required<bool> workgroup_id_in_ttmp;  // in ttmp7 and ttmp9, not in SGPRs

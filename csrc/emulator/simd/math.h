@@ -166,7 +166,7 @@ inline double Max(double a, double b) {
   const double larger = a > b ? a : b > a ? b : AsDouble(AsBits(a) & AsBits(b));
   return a != a ? b : b != b ? a : larger;
 }
-// The same where a NaN wins (v_minimum, v_maximum).
+// Minimum and maximum where a NaN wins (v_minimum, v_maximum).
 inline float Minimum(float a, float b) {
   const float smaller = a < b ? a : b < a ? b : AsFloat(AsBits(a) | AsBits(b));
   return a != a ? a : b != b ? b : smaller;

@@ -164,7 +164,7 @@ void Multiply(const Operands& in, const uint32_t* c, bool c_is_constant, uint32_
   }
 }
 
-// The same by the exact substitute for the fused instruction, for operands that need it.
+// Multiplies by the exact substitute for the fused instruction, for operands that need it.
 template <auto kRowOffset, int kSize, int kSteps, bool kSparse>
 void MultiplySlowly(const Operands& in, const uint32_t* c, bool c_is_constant, uint32_t* d) {
   for (int i = 0; i < kSize; ++i) {

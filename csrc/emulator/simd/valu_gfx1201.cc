@@ -35,8 +35,8 @@ inline uint32_t SaturateU16(float v) {
 
 constexpr int ExponentBits(Half v) { return (v.bits >> 10) & 31; }
 inline bool IsFinite(Half v) { return ExponentBits(v) != 31; }
-// Of the value as a normal single precision number: v = mantissa * 2^exponent, mantissa in [1/2,
-// 1).
+// Exponent and mantissa of the value as a normal single precision number: mantissa * 2^exponent,
+// mantissa in [1/2, 1).
 inline int32_t FrexpExponent(Half v) {
   const int32_t exponent = static_cast<int32_t>((AsBits(ToFloat(v)) >> 23) & 0xff) - 126;
   return (v.bits & 0x7fff) == 0 || !IsFinite(v) ? 0 : exponent;

@@ -240,7 +240,7 @@ constexpr Opcode Lanes(const char* mnemonic, OpClass op_class = OpClass::kValu,
                flags);
 }
 
-// The same operation in both halves of a packed instruction (VOP3P): Fn works on one half, which is
+// A packed instruction (VOP3P) does one operation in both halves: Fn works on one half, which is
 // a 16-bit value or, of a register pair, a float.
 template <const ValuOp& op>
 void ExecPacked(Wave& wave, const Instruction& instruction) {

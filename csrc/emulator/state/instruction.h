@@ -228,9 +228,9 @@ enum OpFlags : uint32_t {
   kDefaultSourceBits = 1u << 16,
 };
 
-// Of scalar rows, beside OpFlags.
+// Flags of scalar rows, beside OpFlags.
 inline constexpr uint32_t kTakesLiteral = 1u << 31;  // a literal always follows: src2
-// Of memory rows, beside OpFlags.
+// Flags of memory rows, beside OpFlags.
 enum MemoryFlags : uint32_t {
   kIsStore = 1u << 20,
   kIsAtomic = 1u << 21,

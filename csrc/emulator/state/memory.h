@@ -60,7 +60,7 @@ inline const uint8_t* LoadPointer(Wave& wave, const Instruction& instruction, ui
   return region->host + (address - region->begin);
 }
 
-// The same, to write to; read-only allocations stop the run.
+// Host address to write `bytes` bytes to; read-only allocations stop the run.
 inline uint8_t* StorePointer(Wave& wave, const Instruction& instruction, uint64_t address,
                              uint32_t bytes, int lane) {
   Workgroup& group = *wave.group;

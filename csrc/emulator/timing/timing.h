@@ -32,7 +32,7 @@ class TraceSet {
 
   // Workgroup `place` of groups(), `resident` like it at a time on one unit.
   GroupTime Time(size_t place, uint32_t resident, const TimingConstants& constants) const;
-  // The same, one of them alone on its unit, as slices of its waves' time.
+  // Workgroup `place` alone on its unit, as slices of its waves' time.
   std::vector<Slice> Slices(size_t place, const TimingConstants& constants) const;
 
  private:

@@ -24,7 +24,7 @@ struct TraceEvent {
 
 struct WaveTrace {
   std::vector<TraceEvent> events;
-  // Of each memory instruction: how many cache lines it touches, then their numbers.
+  // A record for each memory instruction: how many cache lines it touches, then their numbers.
   std::vector<uint32_t> lines;
 };
 

@@ -125,7 +125,7 @@ class UnitModel {
     return OnGrid(at);
   }
 
-  // Of the waves that can issue first, the one of highest priority; among equals the one that has
+  // Picks the wave of highest priority that can issue first; among equals the one that has
   // waited longest.
   void Choose(Simd& simd) const {
     simd.next = kNever;

@@ -70,7 +70,7 @@ class Builder {
     CheckVgprs(operand);
     literal_used_ |= context.literal_used;
   }
-  // The same for e32 forms, where a half of a register has the upper half in bit 7.
+  // Source `i` of the e32 forms, where bit 7 of a half register tells the upper half.
   void SourceOrHalf(int i, uint32_t code) {
     const bool half = (flags() & (kHalfSrc0 << i)) != 0;
     if (half && code >= 256 && (code & 0x80) != 0) {

@@ -23,7 +23,7 @@ bool Overlaps(const Operand& a, const Operand& b) {
 
 bool IsVcc(uint32_t index) { return index >= kSgprVccLo; }
 
-// Of registers that are to be waited for, VCC or all others.
+// Takes VCC, or all but VCC, off the registers that are to be waited for.
 template <class Registers>
 void Clear(bool vcc, Registers* registers) {
   const Registers of_vcc = Registers(3) << kSgprVccLo;
