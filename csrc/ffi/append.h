@@ -1,9 +1,18 @@
-// The FFI target jax_fa_append: new tokens into the pages of a pool, in place, on CPUs.
+// New tokens into the pages of a pool, in place, on CPUs.
 #ifndef JAX_FA_FFI_APPEND_H_
 #define JAX_FA_FFI_APPEND_H_
 
-#include "xla/ffi/api/c_api.h"
+#include <span>
 
-extern "C" XLA_FFI_Error* jax_fa_append_execute(XLA_FFI_CallFrame* call_frame);
+#include "ffi/attributes.h"
+#include "ffi/operands.h"
+
+namespace jax_fa {
+
+// The call of jax_fa_append: operands pages, page, row, new; result out.
+Status Append(std::span<const Array> operands, std::span<const Array> results,
+              Attributes attributes);
+
+}  // namespace jax_fa
 
 #endif  // JAX_FA_FFI_APPEND_H_

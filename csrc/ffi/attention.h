@@ -1,64 +1,45 @@
-// What the attention handlers share: options, checks, and running the problem.
+// The operations of attention as custom calls: what each takes, and the problem that it states.
 #ifndef JAX_FA_FFI_ATTENTION_H_
 #define JAX_FA_FFI_ATTENTION_H_
 
+#include <cstddef>
+#include <span>
 #include <string_view>
+#include <vector>
 
-#include "ffi/checks.h"
-#include "ffi/device.h"
-#include "launch/attention.h"
+#include "ffi/attributes.h"
+#include "ffi/operands.h"
+#include "launch/problem.h"
 
 namespace jax_fa {
 
-// The attributes of every attention call, besides `target`.
-struct AttentionOptions {
-  float scale;
-  float soft_cap;
-  int64_t window_left;
-  int64_t window_right;
-  bool top_left;
-  int64_t num_splits;
+// An operand or result, and what it is to the problem.
+struct AttentionOperand {
+  Role role;
+  Operand operand;
 };
 
-// Binds context and attributes: (device, operands and results, target, each of AttentionOptions).
-inline auto BindDevice() { return ffi::Ffi::Bind().Ctx<CallDeviceContext>(); }
-template <class Binding>
-auto BindOptions(Binding binding) {
-  return std::move(binding)
-      .template Attr<std::string_view>("target")
-      .template Attr<float>("scale")
-      .template Attr<float>("soft_cap")
-      .template Attr<int64_t>("window_left")
-      .template Attr<int64_t>("window_right")
-      .template Attr<bool>("top_left")
-      .template Attr<int64_t>("num_splits");
-}
+struct AttentionOperation {
+  size_t num_operands;
+  // Attributes besides those of every operation; null: none.
+  void (*read)(Attributes* attributes, AttentionProblem* problem);
+  // Operands, then results. The attributes have been read; `operands` are as many as they must be.
+  std::vector<AttentionOperand> (*describe)(std::span<const Array> operands,
+                                            const AttentionProblem& problem);
+  // What a legend does not say, once ranks are right; null: nothing.
+  Status (*check)(std::span<const Array> operands, const AttentionProblem& problem);
+  // The problem's sizes.
+  Status (*set_sizes)(const Sizes& sizes, AttentionProblem* problem);
+};
 
-// Data types of query, key and value, and of the results.
-ffi::Error CheckDtypes(const ffi::AnyBuffer& query, std::string_view key_name,
-                       const ffi::AnyBuffer& key, std::string_view value_name,
-                       const ffi::AnyBuffer& value, const ffi::AnyBuffer& out,
-                       const ffi::AnyBuffer& lse, const ffi::AnyBuffer& workspace);
+extern const AttentionOperation kFlash;
+extern const AttentionOperation kVarlen;
+extern const AttentionOperation kPaged;
 
-// Head size and the ratio of heads, from the query's shape and K.
-ffi::Error CheckHeads(const ffi::AnyBuffer& query, int64_t num_kv_heads);
-
-// int32 of shape `legend` = [size]; where `optional`, [0] stands for absent.
-ffi::Error CheckIndices(std::string_view name, const ffi::AnyBuffer& indices, int64_t size,
-                        std::string_view legend, bool optional);
-
-ffi::Error CheckOptions(const AttentionOptions& options);
-
-// The data of int32 operands; null where they are absent: of size 0.
-const int32_t* IndicesOrNull(const ffi::AnyBuffer& indices);
-
-// Fills in what every problem has from operands and options: data of query and results, heads.
-void SetCommon(const ffi::AnyBuffer& query, ffi::AnyBuffer& out, ffi::AnyBuffer& lse,
-               ffi::AnyBuffer& workspace, const AttentionOptions& options,
-               AttentionProblem* problem);
-
-ffi::Error Run(const CallDevice& device, std::string_view target_name,
-               const AttentionProblem& problem);
+// Checks a call and states its problem.
+Status MakeProblem(const AttentionOperation& operation, std::span<const Array> operands,
+                   std::span<const Array> results, Attributes attributes,
+                   std::string_view* target_name, AttentionProblem* problem);
 
 }  // namespace jax_fa
 

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "ffi/checks.h"
 #include "runtime/emulator_runtime.h"
 #include "runtime/hip_runtime.h"
 
@@ -32,20 +31,6 @@ Status OpenDevice(const CallDevice& device, std::string_view target_name,
                          " is " + std::string((*target)->name));
   }
   return Status::Ok();
-}
-
-ffi::Error LoadModule(CallDevice device, ffi::RemainingArgs, ffi::RemainingRets,
-                      ffi::Dictionary attributes) {
-  return Guarded([&] {
-    const auto target_name = attributes.get<std::string_view>("target");
-    if (!target_name) return ffi::Error::InvalidArgument("the attribute target is missing");
-    std::unique_ptr<Runtime> runtime;
-    const Target* target = nullptr;
-    if (Status status = OpenDevice(device, *target_name, &runtime, &target); !status.ok) {
-      return ffi::Error::InvalidArgument(status.message);
-    }
-    return ToError(runtime->Load(*target));
-  });
 }
 
 }  // namespace jax_fa

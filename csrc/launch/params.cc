@@ -11,8 +11,8 @@ Strides RowMajor(int64_t rows, int64_t heads, int64_t head_dim) {
 }
 
 Strides KeyStrides(const AttentionProblem& problem) {
-  if (!problem.paged) return RowMajor(problem.seqlen_k, problem.num_kv_heads, problem.head_dim);
-  if (!problem.head_major) {
+  if (!problem.paged()) return RowMajor(problem.seqlen_k, problem.num_kv_heads, problem.head_dim);
+  if (!problem.heads_first) {
     return RowMajor(problem.page_size, problem.num_kv_heads, problem.head_dim);
   }
   const int64_t head = problem.page_size * problem.head_dim;
@@ -21,7 +21,7 @@ Strides KeyStrides(const AttentionProblem& problem) {
 
 // Keys that a row of the block table can hold, as far as positions go.
 int64_t KeyRoom(const AttentionProblem& problem) {
-  if (!problem.paged) return problem.seqlen_k;
+  if (!problem.paged()) return problem.seqlen_k;
   if (problem.page_size == 0 || problem.max_pages == 0) return 0;
   const int64_t most = kOpenWindow - 1;
   return problem.max_pages > most / problem.page_size ? most
@@ -33,21 +33,6 @@ int Window(int64_t keys) {
 }
 
 }  // namespace
-
-int64_t QueryRows(const AttentionProblem& problem) {
-  const bool packed = problem.cu_seqlens_q != nullptr;
-  return (packed ? 1 : problem.batch) * problem.seqlen_q * problem.num_heads;
-}
-
-int64_t QueryElems(const AttentionProblem& problem) {
-  return QueryRows(problem) * problem.head_dim;
-}
-
-int64_t KeyElems(const AttentionProblem& problem) {
-  const int64_t row = problem.num_kv_heads * problem.head_dim;
-  if (problem.paged) return problem.num_pages * problem.page_size * row;
-  return (problem.cu_seqlens_k != nullptr ? 1 : problem.batch) * problem.seqlen_k * row;
-}
 
 Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
   const auto check = [](const std::string& what, int64_t value, int64_t limit) {
@@ -63,7 +48,7 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
                  rows * row_stride_bytes, kMaxInt);
   };
   const int64_t query_row = problem.num_heads * problem.head_dim;
-  const int64_t page_bytes = problem.paged ? KeyStrides(problem).batch * kElementBytes : 0;
+  const int64_t page_bytes = problem.paged() ? KeyStrides(problem).batch * kElementBytes : 0;
   const int64_t key_row_bytes = KeyStrides(problem).row * kElementBytes;
   // Positions are compared as t + d + window, each below kOpenWindow, in 32 bits.
   for (const Status& status :
@@ -77,7 +62,7 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
         check("the number of pages of a sequence", problem.max_pages, kMaxInt),
         check("the size of a page in bytes", page_bytes, 0xffffffffll),
         span("query", tile.rows_per_wave(), query_row * kElementBytes),
-        span("the partial output", problem.num_splits > 1 ? tile.rows_per_wave() : 0,
+        span("the partial output", problem.options.num_splits > 1 ? tile.rows_per_wave() : 0,
              query_row * static_cast<int64_t>(sizeof(float))),
         span("key", tile.block_kv, key_row_bytes)}) {
     if (!status.ok) return status;
@@ -87,17 +72,17 @@ Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile) {
 
 AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
   AttentionParams params = {};
-  params.query = problem.query;
-  params.key = problem.key;
-  params.value = problem.value;
-  params.out = problem.out;
-  params.lse = problem.lse;
-  params.query_lengths = problem.query_lengths;
-  params.key_lengths = problem.key_lengths;
-  params.cu_seqlens_q = problem.cu_seqlens_q;
-  params.cu_seqlens_k = problem.cu_seqlens_k;
-  params.num_sequences = problem.num_sequences;
-  params.block_tables = problem.block_tables;
+  params.query = problem.data<const void>(Role::kQuery);
+  params.key = problem.data<const void>(Role::kKey);
+  params.value = problem.data<const void>(Role::kValue);
+  params.out = problem.data<void>(Role::kOut);
+  params.lse = problem.data<float>(Role::kLse);
+  params.query_lengths = problem.data<const int>(Role::kQueryLengths);
+  params.key_lengths = problem.data<const int>(Role::kKeyLengths);
+  params.cu_seqlens_q = problem.data<const int>(Role::kCuSeqlensQ);
+  params.cu_seqlens_k = problem.data<const int>(Role::kCuSeqlensK);
+  params.num_sequences = problem.data<const int>(Role::kNumSequences);
+  params.block_tables = problem.data<const int>(Role::kBlockTables);
   params.query_stride = RowMajor(problem.seqlen_q, problem.num_heads, problem.head_dim);
   params.key_stride = KeyStrides(problem);
   params.out_stride = params.query_stride;
@@ -113,17 +98,17 @@ AttentionParams MakeParams(const AttentionProblem& problem, int num_splits) {
   params.page_size = static_cast<int>(problem.page_size);
   params.max_pages = static_cast<int>(problem.max_pages);
   params.num_pages = static_cast<int>(problem.num_pages);
-  if (problem.paged) params.page_divisor = MakeDivisor(params.page_size);
+  if (problem.paged()) params.page_divisor = MakeDivisor(params.page_size);
   params.num_splits = num_splits;
-  params.window_left = Window(problem.window_left);
-  params.window_right = Window(problem.window_right);
-  params.top_left = problem.top_left ? 1 : 0;
-  params.scale = problem.scale;
-  params.soft_cap = problem.soft_cap;
+  params.window_left = Window(problem.options.window_left);
+  params.window_right = Window(problem.options.window_right);
+  params.top_left = problem.options.top_left ? 1 : 0;
+  params.scale = problem.options.scale;
+  params.soft_cap = problem.options.soft_cap;
   if (num_splits > 1) {
-    params.partial_rows = QueryRows(problem);
-    params.partial_out = static_cast<float*>(problem.workspace);
-    params.partial_lse = params.partial_out + num_splits * QueryElems(problem);
+    params.partial_rows = problem.query_rows();
+    params.partial_out = problem.data<float>(Role::kWorkspace);
+    params.partial_lse = params.partial_out + num_splits * problem.query_elements();
   }
   return params;
 }
@@ -178,8 +163,8 @@ AttentionParams SelectSequences(const AttentionParams& params, int first, int co
 MergeParams MakeMergeParams(const AttentionProblem& problem, const AttentionParams& params) {
   return {.partial_out = params.partial_out,
           .partial_lse = params.partial_lse,
-          .out = problem.out,
-          .lse = problem.lse,
+          .out = problem.data<void>(Role::kOut),
+          .lse = problem.data<float>(Role::kLse),
           .rows = params.partial_rows,
           .head_dim = params.head_dim,
           .num_splits = params.num_splits};

@@ -3,16 +3,9 @@
 #define JAX_FA_LAUNCH_PARAMS_H_
 
 #include "kernels/params.h"
-#include "launch/attention.h"
+#include "launch/problem.h"
 
 namespace jax_fa {
-
-// Both types are two bytes wide.
-inline constexpr int64_t kElementBytes = 2;
-
-int64_t QueryRows(const AttentionProblem& problem);  // query rows x heads
-int64_t QueryElems(const AttentionProblem& problem);
-int64_t KeyElems(const AttentionProblem& problem);
 
 // What the kernels' 32-bit arithmetic cannot hold is refused. `tile` is of the kernel to be
 // launched.

@@ -12,10 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ffi/append.h"
-#include "ffi/flash.h"
-#include "ffi/paged.h"
-#include "ffi/varlen.h"
+#include "ffi/handlers.h"
 #include "launch/attention.h"
 #include "runtime/code_objects.h"
 #include "runtime/hip_runtime.h"
@@ -27,22 +24,9 @@ void BindEmulator(nb::module_& module);
 
 namespace {
 
-struct Registration {
-  const char* target;
-  XLA_FFI_Handler* initialize;  // null: the handler is one of CPUs
-  XLA_FFI_Handler* execute;
-};
-
-constexpr Registration kRegistrations[] = {
-    {"jax_fa_flash", jax_fa_flash_initialize, jax_fa_flash_execute},
-    {"jax_fa_varlen", jax_fa_varlen_initialize, jax_fa_varlen_execute},
-    {"jax_fa_paged", jax_fa_paged_initialize, jax_fa_paged_execute},
-    {"jax_fa_append", nullptr, jax_fa_append_execute},
-};
-
 nb::dict Registrations() {
   nb::dict all;
-  for (const Registration& registration : kRegistrations) {
+  for (const jax_fa::Registration& registration : jax_fa::Registrations()) {
     nb::dict stages;
     if (registration.initialize != nullptr) {
       stages["initialize"] = nb::capsule(reinterpret_cast<void*>(registration.initialize));
@@ -98,16 +82,27 @@ std::vector<std::string> HipDevices() {
 // numbers: lets tests watch it through a stand-in library.
 void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
               uintptr_t address) {
+  using jax_fa::Role;
   jax_fa::AttentionProblem problem;
-  problem.query = problem.key = problem.value = reinterpret_cast<void*>(address);
-  problem.out = reinterpret_cast<void*>(address);
-  problem.lse = reinterpret_cast<float*>(address);
   problem.batch = shape[0];
   problem.seqlen_q = shape[1];
   problem.seqlen_k = shape[2];
   problem.num_heads = shape[3];
   problem.num_kv_heads = shape[4];
   problem.head_dim = shape[5];
+  const auto bind = [&](Role role, const char* name, int64_t bytes, bool writable) {
+    problem[role] = {.name = name,
+                     .data = reinterpret_cast<void*>(address),
+                     .bytes = static_cast<size_t>(bytes),
+                     .writable = writable};
+  };
+  const int64_t query_bytes = problem.query_elements() * jax_fa::kElementBytes;
+  const int64_t key_bytes = problem.key_elements() * jax_fa::kElementBytes;
+  bind(Role::kQuery, "query", query_bytes, false);
+  bind(Role::kKey, "key", key_bytes, false);
+  bind(Role::kValue, "value", key_bytes, false);
+  bind(Role::kOut, "out", query_bytes, true);
+  bind(Role::kLse, "lse", problem.query_rows() * static_cast<int64_t>(sizeof(float)), true);
 
   const nb::gil_scoped_release release;
   jax_fa::HipRuntime runtime(device, reinterpret_cast<void*>(stream));

@@ -32,17 +32,20 @@ ATTRIBUTES = {
 }
 
 
+def call_raw(attributes, operands=OPERANDS, results=RESULTS):
+    """One jit, as users do."""
+    flash = jax.ffi.ffi_call("jax_fa_flash", [jax.ShapeDtypeStruct(*x) for x in results.values()])
+    arrays = [jnp.zeros(*operand) for operand in operands.values()]
+    return jax.block_until_ready(jax.jit(lambda *args: flash(*args, **attributes))(*arrays))
+
+
 def call(**changes):
-    """The custom call with some operands, results or attributes changed; one jit, as users do."""
+    """The custom call with some operands, results or attributes changed."""
     operands = {name: changes.pop(name, default) for name, default in OPERANDS.items()}
     results = {name: changes.pop(name, default) for name, default in RESULTS.items()}
     attributes = {name: changes.pop(name, default) for name, default in ATTRIBUTES.items()}
     assert not changes, changes
-    flash = jax.ffi.ffi_call(
-        "jax_fa_flash", [jax.ShapeDtypeStruct(*result) for result in results.values()]
-    )
-    arrays = [jnp.zeros(*operand) for operand in operands.values()]
-    return jax.block_until_ready(jax.jit(lambda *args: flash(*args, **attributes))(*arrays))
+    return call_raw(attributes, operands, results)
 
 
 def test_handlers_of_both_stages():
@@ -103,12 +106,34 @@ def test_no_keys():
         ({"window_left": np.int64(-2)}, r"window_left must be -1 \(open\) or more; got -2"),
         ({"window_right": np.int64(-7)}, r"window_right must be -1 \(open\) or more; got -7"),
         ({"num_splits": np.int64(0)}, r"num_splits must be 1 or more; got 0"),
-        ({"scale": np.float64(1)}, r"expected F32 but got F64"),
+        ({"scale": np.float64(1)}, r"attribute scale: expected F32 but got F64"),
+        ({"num_splits": "one"}, r"attribute num_splits: expected S64 but got a string"),
+        ({"target": True}, r"attribute target: expected a string but got PRED"),
     ],
 )
 def test_wrong_operand(changes, message):
     with pytest.raises(jax.errors.JaxRuntimeError, match=message):
         call(**changes)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_missing_attribute(name):
+    attributes = {key: value for key, value in ATTRIBUTES.items() if key != name}
+    with pytest.raises(jax.errors.JaxRuntimeError, match=f"the attribute {name} is missing"):
+        call_raw(attributes)
+
+
+def test_unknown_attribute():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="there is no attribute sinks"):
+        call_raw({**ATTRIBUTES, "sinks": True})
+
+
+def test_wrong_number_of_operands():
+    operands = {key: value for key, value in OPERANDS.items() if key != "key_lengths"}
+    with pytest.raises(jax.errors.JaxRuntimeError, match="must be 5 and 3; got 4 and 3"):
+        call_raw(ATTRIBUTES, operands)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="must be 5 and 3; got 5 and 1"):
+        call_raw(ATTRIBUTES, results={"out": RESULTS["out"]})
 
 
 @pytest.mark.parametrize("head_dim", [4, 65, 264])
