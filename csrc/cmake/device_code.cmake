@@ -2,8 +2,8 @@
 # sources of a target are one translation unit: linking several would leave several metadata notes in
 # the code object, of which loaders read one.
 #
-# A target is built once csrc/kernels/arch/<target>/mainloop.h exists. The compiler is the pinned
-# ziglang's clang on every machine, so that users run byte for byte what the tests ran. Where
+# The targets are those that have a csrc/kernels/mainloop/<target>/mainloop.h. The compiler is the
+# pinned ziglang's clang on every machine, so that users run byte for byte what the tests ran. Where
 # JAX_FA_CODE_OBJECTS names a folder, its <target>.co are embedded and nothing is compiled: no host
 # changes a byte of them, so builds for several hosts share one. Sets JAX_FA_CODE_OBJECT_SOURCES: the
 # source files that hold the code objects.
@@ -40,7 +40,7 @@ endif()
 
 set(kernels_folder "${CMAKE_CURRENT_SOURCE_DIR}/csrc/kernels")
 file(GLOB kernel_sources CONFIGURE_DEPENDS "${kernels_folder}/*.hip")
-file(GLOB mainloops CONFIGURE_DEPENDS "${kernels_folder}/arch/*/mainloop.h")
+file(GLOB mainloops CONFIGURE_DEPENDS "${kernels_folder}/mainloop/*/mainloop.h")
 set(JAX_FA_CODE_OBJECT_SOURCES)
 
 set(kernels_unit "${CMAKE_BINARY_DIR}/device/kernels.hip")

@@ -12,7 +12,7 @@ template <class Element>
 JAX_FA_DEVICE void merge(const MergeParams& params) {
   using Quad = Vector<float, 4>;
   const u32 lanes_per_row = params.head_dim / 4;
-  const u32 rows = kMergeThreads / lanes_per_row;  // of a workgroup
+  const u32 rows = kMergeThreads / lanes_per_row;  // that a workgroup makes
   const u32 lane = arch::workgroup_lane();
   const u32 column = lane % lanes_per_row * 4;
   const i64 row = static_cast<i64>(arch::workgroup_id()) * rows + lane / lanes_per_row;

@@ -19,8 +19,8 @@ struct Strides {
 };
 
 // Division of 0 <= n < 2^31 by a divisor that is known before the launch:
-// n / d = (2 n * magic >> 32) >> shift, with shift = ceil(log2 d), magic = floor(2^(31 + shift) /
-// d) + 1.
+// n / d = (2 n * magic >> 32) >> shift,
+// with shift = ceil(log2 d) and magic = floor(2^(31 + shift) / d) + 1.
 struct Divisor {
   unsigned int magic;
   unsigned int shift;
@@ -40,7 +40,7 @@ struct WorkGrid {
   unsigned int even_ids;   // ids below it go round the dies
   unsigned int rest;       // units past those, over which the other ids go round
   Divisor unit_size_divisor;
-  Divisor rest_divisor;  // of 1 where there is no rest
+  Divisor rest_divisor;  // divides by 1 where there is no rest
   Divisor kv_heads_divisor;
   Divisor heads_divisor;  // query heads of a key head that take workgroups each
   Divisor splits_divisor;

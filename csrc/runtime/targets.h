@@ -8,7 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/arch/gfx1201/limits.h"
+#include "kernels/arch/gfx950/limits.h"
 #include "kernels/attention/tiles.h"
+#include "kernels/mainloop/gfx1201/tiles.h"
+#include "kernels/mainloop/gfx950/tiles.h"
 
 namespace jax_fa {
 
@@ -44,21 +48,21 @@ inline constexpr Target kTargets[] = {
     {.name = "gfx950",  // MI355X
      .first_rocm = "7.0",
      .compute_units = 256,
-     .dies = kGfx950Dies,
-     .lds_bytes = kGfx950LdsBytes,
+     .dies = gfx950::kDies,
+     .lds_bytes = gfx950::kMaxLdsBytes,
      .packed_rows = 64,
-     .flash_tiles = kGfx950FlashTiles,
-     .decode_tiles = kGfx950DecodeTiles,
+     .flash_tiles = gfx950::kFlashTiles,
+     .decode_tiles = gfx950::kDecodeTiles,
      .wide_decode_tiles = {}},
     {.name = "gfx1201",  // RX 9070 XT
      .first_rocm = "6.2",
      .compute_units = 64,
-     .dies = kGfx1201Dies,
-     .lds_bytes = kGfx1201LdsBytes,
+     .dies = gfx1201::kDies,
+     .lds_bytes = gfx1201::kMaxLdsBytes,
      .packed_rows = 64,
-     .flash_tiles = kGfx1201FlashTiles,
-     .decode_tiles = kGfx1201DecodeTiles,
-     .wide_decode_tiles = kGfx1201WideDecodeTiles},
+     .flash_tiles = gfx1201::kFlashTiles,
+     .decode_tiles = gfx1201::kDecodeTiles,
+     .wide_decode_tiles = gfx1201::kWideDecodeTiles},
 };
 
 // A head size is a multiple of this on every target (kernels/params.h).

@@ -8,7 +8,7 @@
 namespace jax_fa::arch {
 
 JAX_FA_DEVICE u32 workgroup_id() { return __builtin_amdgcn_workgroup_id_x(); }
-// Of the workgroup, whereas lane_id() is of the wave.
+// This lane's number in the workgroup; lane_id() is its number in the wave.
 JAX_FA_DEVICE u32 workgroup_lane() { return __builtin_amdgcn_workitem_id_x(); }
 
 // Hides how x was made, so that the compiler neither makes it again nor keeps values derived from
@@ -26,8 +26,8 @@ JAX_FA_DEVICE T opaque_uniform(T x) {
 }
 
 // Moves what is the same for all lanes to a scalar register: floating-point arithmetic leaves its
-// results in vector registers even when its operands are uniform.
-// The inner opaque keeps the compiler from dropping the move because it knows x to be uniform.
+// results in vector registers even when its operands are uniform. The inner opaque keeps the
+// compiler, which may know that x is uniform, from dropping the move.
 JAX_FA_DEVICE u32 uniform(u32 x) {
   return opaque_uniform(__builtin_amdgcn_readfirstlane(opaque(x)));
 }
@@ -35,25 +35,25 @@ JAX_FA_DEVICE float uniform(float x) {
   return __builtin_bit_cast(float, uniform(__builtin_bit_cast(u32, x)));
 }
 
-// What lane `lane` of the wave has, for all.
+// Gives all lanes the x of lane `lane` of the wave.
 JAX_FA_DEVICE u32 read_lane(u32 x, u32 lane) { return __builtin_amdgcn_readlane(x, lane); }
 
-// v_maximum3_f32 and v_exp_f32; a NaN among the operands is the result.
+// The maximum is NaN where an operand is: the clang builtin becomes v_maximum3_f32.
 JAX_FA_DEVICE float maximum(float a, float b) { return __builtin_elementwise_maximum(a, b); }
 JAX_FA_DEVICE float maximum3(float a, float b, float c) { return maximum(maximum(a, b), c); }
 JAX_FA_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 JAX_FA_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }
 JAX_FA_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
 
-// A lane's own 4 bytes, anywhere.
+// Loads 4 bytes from an address of the lane's own.
 JAX_FA_DEVICE i32 load_4_bytes(const i32* address) { return *(const JAX_FA_IN_GLOBAL i32*)address; }
 
-// A value that is the same for all lanes and that no kernel writes: a scalar load.
+// A scalar load of a value that is the same for all lanes and that no kernel writes.
 JAX_FA_DEVICE i32 load_uniform(const i32* address) {
   return *(const JAX_FA_IN_CONSTANT i32*)reinterpret_cast<u64>(address);
 }
 
-// The kernel's argument block, read again: what only the end of a kernel needs would otherwise be
+// Reads the kernel's argument block again: what only the end of a kernel needs would otherwise be
 // loaded at its start and lie in scalar registers through the main loop.
 template <class Params>
 JAX_FA_DEVICE Params reload_params() {

@@ -10,7 +10,8 @@
 
 namespace jax_fa {
 
-// Relative to `maximum`, the largest lse of the parts. All are -inf where there is no key at all.
+// The weight of a part, relative to `maximum`, the largest lse of all parts. Every lse is -inf
+// where there is no key at all.
 JAX_FA_DEVICE float part_weight(float lse, float maximum) {
   return lse == -infinity() ? 0.0f : arch::exp2((lse - maximum) * kLog2E);
 }
@@ -18,18 +19,18 @@ JAX_FA_DEVICE float combined_lse(float weights, float maximum) {
   return weights == 0.0f ? -infinity() : __builtin_fmaf(arch::log2(weights), kLn2, maximum);
 }
 
-// The waves wave, wave + 1, .. of one set of rows, each with its part of the keys. Results are the
-// first one's; true in it.
+// Puts together the waves that share their rows, each of which has made its part of the keys. The
+// first of them has the results afterwards; true is returned in it alone.
 template <class Config>
 JAX_FA_DEVICE bool combine_waves(u32 wave, RowResults<Config>& results,
                                  OutputFragments<Config>& output) {
   constexpr int kParts = Config::kKeyParts;
-  constexpr int kVectors = arch::kAccumulatorRows / 4;  // of 16 bytes that a lane has of a fragment
+  constexpr int kVectors = arch::kAccumulatorRows / 4;  // 16-byte parts of a lane's fragment
   constexpr int kFragments = Config::kQueryTiles * Config::kHeadTiles;
   using Quad = Vector<float, 4>;
   struct Part {
-    Quad out[kFragments][kVectors][arch::kWaveSize];
-    float lse[Config::kQueryTiles][arch::kWaveSize];
+    Quad out[kFragments][kVectors][target::kWaveSize];
+    float lse[Config::kQueryTiles][target::kWaveSize];
   };
   static_assert(sizeof(Part) == Config::kTile.part_bytes());
   static JAX_FA_SHARED Part parts[Config::kWaves / kParts][kParts - 1];

@@ -8,7 +8,7 @@
 
 namespace jax_fa {
 
-// Whether scores are capped: of no launch of the kernel, of all, or of those that ask for it.
+// Whether scores are capped: in no launch of the kernel, in all, or in those that ask for it.
 enum class SoftCap { kNever, kAlways, kAsked };
 
 // What is the same for all kernels: types, tile, fragments of one wave.
@@ -38,17 +38,17 @@ struct TileConfig {
   static constexpr float kReferenceJump =
       (__is_same(Element, float16) ? 0.0f : 16.0f) - arch::kPackingLossLog2<Element, kHeadDim>;
 
-  static_assert(kHeadDim > 0, "limits.h has no tile of this head size");
-  static_assert(kTile.wave_size == arch::kWaveSize);
+  static_assert(kHeadDim > 0, "mainloop/<target>/tiles.h has no tile of this head size");
+  static_assert(kTile.wave_size == target::kWaveSize);
   static_assert(kWaves % kKeyParts == 0);
-  static_assert(kTile.lds_bytes() <= arch::kMaxLdsBytes);
+  static_assert(kTile.lds_bytes() <= target::kMaxLdsBytes);
   static_assert(kBlockKv % (arch::kFragmentDim * arch::kScoresPerOperand) == 0);
   static_assert(kHeadDim % arch::kFragmentDepth == 0 && kHeadDim % arch::kFragmentDim == 0);
 };
 
 // Many query rows of one head.
-template <class Element, int kHeadDimTile, bool kCapped, bool kPaged_>
-struct FlashConfig : TileConfig<Element, arch::flash_tile(kHeadDimTile)> {
+template <class Element, AttentionTile kTile, bool kCapped, bool kPaged_>
+struct FlashConfig : TileConfig<Element, kTile> {
   static constexpr SoftCap kSoftCap = kCapped ? SoftCap::kAlways : SoftCap::kNever;
   static constexpr bool kPaged = kPaged_;
   static constexpr bool kPackHeads = false;  // the heads of a group are rows of one tile

@@ -1,4 +1,4 @@
-// Division by what is known before the launch.
+// Division by numbers that the launcher knows, which it turned into divisors (params.h).
 #ifndef JAX_FA_KERNELS_ATTENTION_DIVISION_H_
 #define JAX_FA_KERNELS_ATTENTION_DIVISION_H_
 
@@ -16,7 +16,7 @@ struct Quotient {
   u32 quotient, remainder;
 };
 
-// `number` is what `divisor` was made of.
+// Quotient and remainder; `number` is what `divisor` was made of.
 JAX_FA_DEVICE Quotient divide(u32 dividend, const Divisor& divisor, u32 number) {
   const u32 quotient = divide(dividend, divisor);
   return {quotient, dividend - quotient * number};

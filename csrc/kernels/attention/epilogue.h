@@ -1,8 +1,8 @@
 // Divides by the row sums and writes out and lse, of the whole softmax or of one split of it.
 //
-// A row that saw no key, and a row past its sequence's query length, is 0 with lse -inf; of a
-// split, its lse alone says so. Rows past the output are out of range of its buffer and vanish, as
-// do head elements past the run-time H.
+// A row that saw no key, and a row past its sequence's query length, is 0 with lse -inf; in the
+// results of a split, lse alone says so. Rows past the output are out of range of its buffer and
+// vanish, as do head elements past the run-time H.
 #ifndef JAX_FA_KERNELS_ATTENTION_EPILOGUE_H_
 #define JAX_FA_KERNELS_ATTENTION_EPILOGUE_H_
 
@@ -39,7 +39,8 @@ JAX_FA_DEVICE RowResults<Config> finish_rows(const Sequence& sequence,
   return results;
 }
 
-// One query row's consecutive head elements, rounded to nearest even, to its place in memory.
+// Stores what a lane has of one fragment of O^T, rounded to nearest even: consecutive head elements
+// of its query row.
 template <class Stored>
 JAX_FA_DEVICE void store_fragment(arch::Accumulator values, arch::Buffer buffer, u32 offset) {
   Vector<Stored, arch::kAccumulatorRows> rounded;

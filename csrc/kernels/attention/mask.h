@@ -30,7 +30,7 @@ struct Mask {
   JAX_FA_DEVICE int first_key(int token) const {
     return max_int(0, token + diagonal - window_left);
   }
-  // One past the last.
+  // One past the last key that the token sees.
   JAX_FA_DEVICE int end_key(int token) const {
     return min_int(key_length, token + diagonal + window_right + 1);
   }
@@ -47,7 +47,8 @@ struct TileRange {
   JAX_FA_DEVICE bool holds(int tile) const {
     return static_cast<u32>(tile - begin) < static_cast<u32>(max_int(0, end - begin));
   }
-  // Some row's first key lies in or past the tile; some row's last key lies in or before it.
+  // Left: some row's first key lies in or past the tile. Right: some row's last key lies in or
+  // before it.
   JAX_FA_DEVICE bool cut_left(int tile) const { return tile < full_begin; }
   JAX_FA_DEVICE bool cut_right(int tile) const { return tile >= full_end; }
   JAX_FA_DEVICE bool cut(int tile) const {  // either, in one comparison
@@ -56,7 +57,7 @@ struct TileRange {
   }
 };
 
-// Tokens first .. end_token-1, in tiles of kBlockKv keys; an empty range when they see nothing.
+// The key tiles of tokens first_token .. end_token-1; an empty range when they see nothing.
 template <int kBlockKv>
 JAX_FA_DEVICE TileRange key_tiles(const Mask& mask, int first_token, int end_token) {
   TileRange range;
@@ -89,10 +90,10 @@ JAX_FA_DEVICE TileRange intersect(const TileRange& range, const TileRange& part)
   return both;
 }
 
-// Sets the scores of unseen keys to -inf. A select, not an addition: an unseen score may be NaN.
-// `range` and `rows` are the wave's. Rare, so nothing of it is kept in registers
-// from tile to tile; left and right apart, since a causal diagonal and a tail cut on the right
-// only.
+// Sets the scores of unseen keys to -inf, by a select and not by an addition, since an unseen score
+// may be NaN. `range` and `rows` are the wave's. Few tiles are cut, so nothing of the mask is kept
+// in registers from tile to tile; left and right are apart, since a causal diagonal and a tail cut
+// on the right only.
 template <class Config>
 JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile,
                               const QueryRows<Config>& rows, ScoreFragments<Config>& scores) {

@@ -10,8 +10,8 @@
 
 namespace jax_fa {
 
-// Entries past the sequence's last key are not read. One that is outside the pool is taken for the
-// pool's last page.
+// The row of the block table that is one sequence's. Entries past the sequence's last key are not
+// read; an entry outside the pool is taken for the pool's last page.
 class PageTable {
  public:
   JAX_FA_DEVICE PageTable(const AttentionParams& params, const Sequence& sequence,
@@ -27,12 +27,12 @@ class PageTable {
     return reinterpret_cast<const int*>(reinterpret_cast<const char*>(entries_) + offset);
   }
   JAX_FA_DEVICE int page_size() const { return page_size_; }
-  // Bytes from the start of the pool to the page of an entry, ...
+  // Bytes from the start of the pool to the page of an entry.
   JAX_FA_DEVICE i64 page_offset(int entry) const {
     const u32 page = min_u32(entry, pages_ - 1);
     return static_cast<u64>(page) * page_stride_bytes_;
   }
-  // ... and to the row of `key`, which lies in it.
+  // Bytes from the start of the pool to the row of `key`, which lies in the page of `entry`.
   JAX_FA_DEVICE i64 offset(int key, int entry, i64 row_stride_bytes) const {
     const u32 slot = key - page_of(key) * page_size_;
     return page_offset(entry) + slot * row_stride_bytes;
@@ -49,18 +49,19 @@ class PageTable {
 };
 
 // Goes through the pages that hold keys first .. end-1, each entry fetched a page ahead. After the
-// last page comes the last page.
+// last page, the walk stays on it.
 class PageWalk {
  public:
   JAX_FA_DEVICE explicit PageWalk(const PageTable& table) : table_(table) {}
 
-  // To the page of `first`.
+  // Goes to the page of `first`.
   JAX_FA_DEVICE void start(int first, int end) {
     page_ = table_.page_of(first);
     end_ = page_ * table_.page_size();
     next_ = arch::load_uniform(table_.entry(page_));
     turn(end);
   }
+  // Goes to the next page.
   JAX_FA_DEVICE void turn(int end) {
     offset_ = table_.page_offset(next_);
     end_ += table_.page_size();

@@ -3,7 +3,7 @@
 //
 // With packed heads, row r of a sequence and key head is token r / G, head r % G of the group of G
 // query heads that share the key head, so that few tokens fill a tile and K and V are read once for
-// the group. Without, row r is token r of one head.
+// the group. Without packed heads, row r is token r of one head.
 #ifndef JAX_FA_KERNELS_ATTENTION_QUERY_H_
 #define JAX_FA_KERNELS_ATTENTION_QUERY_H_
 
@@ -24,7 +24,7 @@ class QueryRows {
   JAX_FA_DEVICE int row(int query_tile) const {
     return first_row_ + query_tile * arch::kFragmentDim + arch::fragment_column();
   }
-  // Made afresh, since it is wanted rarely.
+  // The token is computed afresh each time, since it is wanted rarely.
   JAX_FA_DEVICE int token(int query_tile) const {
     return first_row_ + arch::opaque(arch::fragment_column()) + query_tile * arch::kFragmentDim;
   }

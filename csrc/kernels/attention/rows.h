@@ -1,9 +1,9 @@
 // Where rows of operands lie: what query loads, stores and main loops ask for the memory behind a
 // run of rows. Whatever lies past a sequence's length is out of range of what they are given.
 //
-// DenseRows serves queries and results. K and V have one layout, so one provider serves both:
-// DenseKeys here, those of pages in paged_keys.h. A provider goes from run to run of rows in their
-// order, and says which Place is next.
+// DenseRows serves queries and results. K and V have the same strides, so one provider serves both:
+// DenseKeys here, or one of the providers of pages in paged_keys.h. A provider goes from run to run
+// of rows in their order, and says which Place is next.
 #ifndef JAX_FA_KERNELS_ATTENTION_ROWS_H_
 #define JAX_FA_KERNELS_ATTENTION_ROWS_H_
 
@@ -44,7 +44,7 @@ class DenseRows {
   u32 row_bytes_;
 };
 
-// What lanes read in place of a row that is not there, where addresses have no range check.
+// Zeros that lanes read in place of a row that is not there, where addresses have no range check.
 inline constexpr int kZeroRowBytes = 512;
 static __attribute__((constant, aligned(16))) const u32 kZeroRow[kZeroRowBytes / 4] = {};
 JAX_FA_DEVICE const char* zero_row() { return reinterpret_cast<const char*>(kZeroRow); }
@@ -59,8 +59,6 @@ struct Place {
 // What the providers of K and V share.
 class KeyRows {
  public:
-  static constexpr bool kWholeHeadOnly = false;  // or the head must fill its tile
-
   // Rows from `end` on are not there.
   template <class Element>
   JAX_FA_DEVICE KeyRows(const AttentionParams& params, const Sequence& sequence, int kv_head,
@@ -93,18 +91,18 @@ class BufferedKeys : public KeyRows {
  public:
   using KeyRows::KeyRows;
 
-  // Of the last place().
+  // The buffers of the last place().
   JAX_FA_DEVICE arch::Buffer keys() const { return keys_; }
   JAX_FA_DEVICE arch::Buffer values() const { return values_; }
 
  protected:
-  // Place of `count` rows, after which those of the next place() follow in the same buffers.
+  // The place of `count` rows; the rows of the next place() follow them in the same buffers.
   JAX_FA_DEVICE Place take(int first, int count) {
     const Place place = {base_, offset_, end_ - first};
     offset_ += count * row_stride_bytes();
     return place;
   }
-  // Buffers of `key_rows` and `value_rows` from `base` on.
+  // Opens buffers of `key_rows` and `value_rows` rows from `base` on.
   JAX_FA_DEVICE void open(i64 base, int key_rows, int value_rows) {
     const auto buffer = [&](const char* operand, int rows) {
       return bounded_rows(operand + base, rows, row_stride_bytes(), head_bytes_);
@@ -116,17 +114,18 @@ class BufferedKeys : public KeyRows {
   }
 
   i64 base_;
-  u32 offset_;  // of the next place
+  u32 offset_;  // the next place's
   arch::Buffer keys_, values_;
 };
 
-// Buffers of as many rows as 2 GiB surely hold: a power of two, hence whole tiles.
+// Keys and values that are dense or packed. A buffer spans as many rows as 2 GiB surely hold: a
+// power of two, hence whole tiles.
 class DenseKeys : public BufferedKeys {
  public:
   using BufferedKeys::BufferedKeys;
 
-  // Before the first place(), which will be of `first`; the following ones are of the tiles of
-  // `count` rows after it.
+  // Comes before the first place(), which will be of `first`; the following ones are of the tiles
+  // of `count` rows after it.
   JAX_FA_DEVICE void start(int first, int /*count*/) { limit_ = first; }
   JAX_FA_DEVICE Place place(int first, int count) {
     if (__builtin_expect(first >= limit_, 0)) {

@@ -28,13 +28,13 @@
 namespace jax_fa {
 
 struct Work {
-  u32 wave;        // of the workgroup
-  int slot;        // of packed sequences
-  int query_tile;  // of the sequence
-  int head;        // with packed heads the first of the key head's
+  u32 wave;        // number of this wave in the workgroup
+  int slot;        // number among the slots of all packed sequences
+  int query_tile;  // number in the sequence
+  int head;        // query head; with packed heads the first of the key head's
   int kv_head;
   int sequence;
-  RowRange rows;  // of the sequence, among packed ones
+  RowRange rows;  // the sequence's, among packed ones
   int split;
 };
 
@@ -43,7 +43,9 @@ template <class Config>
 JAX_FA_DEVICE u32 rows_per_token(const AttentionParams& params) {
   return Config::kPackHeads ? params.group : 1;
 }
-// The sequence that owns the slot, its rows, and the tile there; false where the slot is surplus.
+
+// Finds the sequence that owns the slot, its rows, and the tile there; false where the slot is
+// surplus.
 // All lanes probe at once. While there are more sequences than lanes, a probe leaves one of as many
 // parts; the last has a lane for each sequence and one past them. Entries that do not grow give a
 // wrong sequence, nothing worse.
@@ -63,11 +65,11 @@ JAX_FA_DEVICE bool find_sequence(const AttentionParams& params, Work& work) {
   const int lane = static_cast<int>(arch::lane_id());
   int first = -1;
   int count = params.batch + 2;
-  while (__builtin_expect(count >= arch::kWaveSize, 0)) {
-    const int step = ceil_div(count, arch::kWaveSize);
+  while (__builtin_expect(count >= target::kWaveSize, 0)) {
+    const int step = ceil_div(count, target::kWaveSize);
     const int probe = lane * step;
     const int sequence = first + min_int(probe, count - 1);
-    // Without a branch, whose mask would be combined with one that was never written.
+    // & and not &&: the mask of a branch would be combined with one that was never written.
     const bool owns = (probe < count) & (first_slot(sequence, first_row(sequence)) <= work.slot);
     const int skipped = max_int(0, arch::count_lanes(owns) - 1) * step;
     first += skipped;
@@ -80,12 +82,12 @@ JAX_FA_DEVICE bool find_sequence(const AttentionParams& params, Work& work) {
   work.rows.first = arch::read_lane(row, next - 1);
   work.rows.end = arch::read_lane(row, next);
   work.query_tile = work.slot - arch::read_lane(slot, next - 1);
-  // The comparison holds for any nonsense.
+  // The unsigned comparison drops whatever nonsense in cu_seqlens_q led to, negative tiles too.
   const u32 tiles = ceil_div(work.rows.count() * rows_per_token<Config>(params), Config::kBlockQ);
   return static_cast<u32>(work.query_tile) < tiles;
 }
 
-// False where there are none to make.
+// Finds the rows of the workgroup; false where there are none to make.
 template <class Config>
 JAX_FA_DEVICE bool find_rows(const AttentionParams& params, Work& work) {
   if (params.cu_seqlens_q) return find_sequence<Config>(params, work);
@@ -106,7 +108,7 @@ JAX_FA_DEVICE u32 count_slots(const AttentionParams& params, u32 sequences) {
 
 template <class Config>
 JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
-  constexpr u32 kDies = arch::kDies;
+  constexpr u32 kDies = target::kDies;
   const WorkGrid& grid = params.grid;
   const u32 id = arch::workgroup_id();
   u32 unit, member;
@@ -140,9 +142,9 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   return work;
 }
 
-// Calls make(params, work) for all that a workgroup is to make. Only dense keys come in launches
-// that go round; there everything is made afresh each time: kept, it would lie in registers through
-// the main loop.
+// Calls make(params, work) for all that a workgroup is to make. Only launches with dense keys go
+// round; they make everything afresh each time: kept, it would lie in registers through the main
+// loop.
 template <class Config, class Make>
 JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
   Work work = assign_work<Config>(params);
@@ -161,7 +163,7 @@ JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
     if (late.num_sequences) {
       slots = count_slots<Config>(late, count_sequences(late));
       work.slot += late.grid.slots;
-      arch::share_lds();  // before it is filled again
+      arch::share_lds();  // all waves have read LDS before it is filled again
     }
   } while (work.slot < slots);
 }

@@ -26,8 +26,8 @@ struct Sequence {
   int key_length;    // S_b
   int diagonal;      // d: query t stands at key t + d
 
-  // Elements from the start of query, out or lse to the first row. Made where it is wanted: kept,
-  // the three would lie in scalar registers through the main loop.
+  // Elements from the start of query, out or lse to the first row. They are computed where they are
+  // wanted: kept, the three numbers would lie in scalar registers through the main loop.
   JAX_FA_DEVICE i64 first_row(const Strides& stride) const {
     return batch_index * stride.batch + packed_row * stride.row;
   }
@@ -36,7 +36,7 @@ struct Sequence {
 // Lengths out of range are clamped: a nonsense length gives nonsense numbers, never a stray access.
 JAX_FA_DEVICE int clamp_length(int length, int limit) { return max_int(0, min_int(length, limit)); }
 
-// `rows`: the sequence's own, or its among the packed ones.
+// `rows` are the sequence's query rows: from 0 on, or its share of the packed ones.
 JAX_FA_DEVICE Sequence load_sequence(const AttentionParams& params, int index, RowRange rows) {
   const auto entry = [](const int* lengths, int i, int limit) {
     return clamp_length(arch::load_uniform(lengths + i), limit);

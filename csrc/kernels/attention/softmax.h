@@ -1,6 +1,6 @@
 // Online softmax over key tiles, in base 2, with a lazily moved reference.
 //
-// Of a raw score s = k.q the weight is P = 2^(c s - reference), c = log2(e) scale >= 0 (the sign of
+// The weight of a raw score s = k.q is P = 2^(c s - reference), c = log2(e) scale >= 0 (the sign of
 // a negative scale, and a zero scale, are taken by the queries when they are loaded). One reference
 // per row serves all keys so far. Any reference gives the same softmax as long as P neither
 // overflows nor vanishes, so it moves only when a score passes `threshold`, about
@@ -27,7 +27,7 @@ namespace jax_fa {
 
 // The scales of a launch, the same for all rows.
 struct Scale {
-  float natural;   // of scores after the cap: logit = natural * score
+  float natural;   // logit = natural * score, the score after the cap
   float log2;      // c
   float headroom;  // raw scores from a row's maximum to its threshold
   float query;     // exact factor of the queries: 1, or -1 or 0 for a negative or zero scale
@@ -66,8 +66,9 @@ class Softmax {
     }
   }
 
-  // Raw scores become cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1); nothing without a
-  // cap. Before the mask: a capped -inf would be seen again. The logit's error is about 2^-22 cap.
+  // Raw scores become cap tanh(scale k.q / cap), by tanh(x) = 1 - 2 / (e^2x + 1); without a cap
+  // they stay. The cap comes before the mask: a capped -inf would be seen again. The logit's error
+  // is about 2^-22 cap.
   JAX_FA_DEVICE void cap(ScoreFragments<Config>& scores) const {
     if (!scale_.template caps<Config>()) return;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
@@ -118,7 +119,7 @@ class Softmax {
   }
 
  private:
-  // |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
+  // A row with |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
   static constexpr float kLargeScore = 1048576.0f;
 
   JAX_FA_DEVICE static float lane_maximum(ScoreFragments<Config>& scores, int query_tile) {
@@ -134,7 +135,7 @@ class Softmax {
     return arch::maximum(result, score(kScores - 1));
   }
 
-  // Rare: first sight of a key, a score past a threshold, or a row with a base.
+  // The rare path: first sight of a key, a score past a threshold, or a row with a base.
   JAX_FA_DEVICE void move_reference(const float (&maxima)[Config::kQueryTiles],
                                     ScoreFragments<Config>& scores,
                                     OutputFragments<Config>& output) {

@@ -1,4 +1,5 @@
-// Tile numbers that the launcher and the kernels must agree on; plain C++ for both sides.
+// What the launcher and the kernels must agree on: the numbers of a tile and the size of the grid.
+// Plain C++ for both sides; mainloop/<target>/tiles.h has the numbers chosen for a target.
 //
 // A workgroup makes `block_q` query rows of one sequence and head, or, where the heads of a group
 // are packed into one tile, of one key head, and walks the keys in tiles of `block_kv`. Its grid is
@@ -30,66 +31,6 @@ struct AttentionTile {
   }
 };
 
-// gfx950: a tile is block_kv * 2 H bytes in pieces of 1024 B (one LDS-DMA instruction) at a pitch
-// of 1056 B, which spreads the rows that one LDS pass touches over the banks.
-inline constexpr int kGfx950PieceBytes = 1024;
-inline constexpr int kGfx950PiecePitch = 1056;
-
-constexpr AttentionTile Gfx950Tile(int head_dim, int waves, int query_tiles, int block_kv) {
-  const int tile_bytes = block_kv * 2 * head_dim / kGfx950PieceBytes * kGfx950PiecePitch;
-  return {head_dim,   waves,        /*wave_size=*/64, query_tiles,      block_kv,
-          tile_bytes, /*stages=*/2, /*key_parts=*/1,  /*query_bytes=*/0};
-}
-
-inline constexpr AttentionTile kGfx950FlashTiles[] = {
-    Gfx950Tile(/*head_dim=*/64, /*waves=*/8, /*query_tiles=*/3, /*block_kv=*/64),
-    Gfx950Tile(/*head_dim=*/128, /*waves=*/8, /*query_tiles=*/3, /*block_kv=*/64),
-    Gfx950Tile(/*head_dim=*/256, /*waves=*/8, /*query_tiles=*/2, /*block_kv=*/32),
-};
-
-// Decode is bound by memory: the waves share the copying, and 64 rows hold what few tokens have.
-inline constexpr AttentionTile kGfx950DecodeTiles[] = {
-    Gfx950Tile(/*head_dim=*/64, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/64),
-    Gfx950Tile(/*head_dim=*/128, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/64),
-    Gfx950Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32),
-};
-
-// gfx1201: each wave reads K and V from global memory, so a tile takes no LDS.
-constexpr AttentionTile Gfx1201Tile(int head_dim, int waves, int query_tiles, int block_kv,
-                                    int key_parts) {
-  return {head_dim,         waves,        /*wave_size=*/32, query_tiles,      block_kv,
-          /*tile_bytes=*/0, /*stages=*/0, key_parts,        /*query_bytes=*/0};
-}
-
-inline constexpr AttentionTile kGfx1201FlashTiles[] = {
-    Gfx1201Tile(/*head_dim=*/64, /*waves=*/8, /*query_tiles=*/2, /*block_kv=*/64, /*key_parts=*/1),
-    Gfx1201Tile(/*head_dim=*/128, /*waves=*/8, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/1),
-    Gfx1201Tile(/*head_dim=*/256, /*waves=*/8, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/1),
-};
-
-// Decode is bound by memory: four waves on the same 16 rows have four times the loads under way.
-inline constexpr AttentionTile kGfx1201DecodeTiles[] = {
-    Gfx1201Tile(/*head_dim=*/64, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/64, /*key_parts=*/4),
-    Gfx1201Tile(/*head_dim=*/128, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/4),
-    Gfx1201Tile(/*head_dim=*/256, /*waves=*/4, /*query_tiles=*/1, /*block_kv=*/32, /*key_parts=*/4),
-};
-
-// With more rows the waves share the copying, as on gfx950; in LDS a tile is its operands as they
-// are in registers. The largest head's output leaves no registers for its queries.
-constexpr AttentionTile Gfx1201WideTile(int head_dim, int block_kv) {
-  constexpr int kWaves = 4;
-  const int tile_bytes = block_kv * 2 * head_dim;
-  const int query_bytes = head_dim < 256 ? 0 : kWaves * 16 * 2 * head_dim;
-  return {head_dim,   kWaves,       /*wave_size=*/32, /*query_tiles=*/1, block_kv,
-          tile_bytes, /*stages=*/2, /*key_parts=*/1,  query_bytes};
-}
-
-inline constexpr AttentionTile kGfx1201WideDecodeTiles[] = {
-    Gfx1201WideTile(/*head_dim=*/64, /*block_kv=*/64),
-    Gfx1201WideTile(/*head_dim=*/128, /*block_kv=*/32),
-    Gfx1201WideTile(/*head_dim=*/256, /*block_kv=*/16),
-};
-
 // Threads of a workgroup of the merge of splits.
 inline constexpr int kMergeThreads = 256;
 
@@ -102,24 +43,16 @@ constexpr AttentionTile FindTile(const AttentionTile (&tiles)[kCount], int head_
   return {};
 }
 
-// Dies of a chip, which workgroup ids go round and each of which has its own L2.
-inline constexpr int kGfx950Dies = 8;
-inline constexpr int kGfx1201Dies = 1;
-
-// LDS that one workgroup may have.
-inline constexpr int kGfx950LdsBytes = 160 * 1024;
-inline constexpr int kGfx1201LdsBytes = 64 * 1024;
-
-// Query tiles of a sequence, or, where `seqlen_q` is the packed total of `batch` sequences, slots
-// of them all. A token takes `rows_per_token` rows of a tile: the heads of a group when they are
-// packed.
+// How many query tiles a sequence has, or, where `seqlen_q` is the packed total of `batch`
+// sequences, how many slots they all have. A token takes `rows_per_token` rows of a tile: the heads
+// of a group when they are packed.
 constexpr long long QuerySlots(const AttentionTile& tile, bool packed, long long batch,
                                long long seqlen_q, long long rows_per_token) {
   const long long tiles = (seqlen_q * rows_per_token + tile.block_q() - 1) / tile.block_q();
   return packed ? tiles + batch + 1 : tiles;
 }
 
-// Workgroups of a launch, all in the grid's x; a token has rows in each of `heads` tiles.
+// How many workgroups a launch has, all in the grid's x; a token has rows in each of `heads` tiles.
 constexpr long long AttentionGrid(const AttentionTile& tile, bool packed, long long batch,
                                   long long seqlen_q, long long rows_per_token, long long heads,
                                   long long num_splits) {

@@ -2,7 +2,7 @@
 //
 // A resource bounds what it reaches: an access is out of range when offset + size pass its bytes.
 // Out-of-range loads give 0, stores are dropped. This is how the kernels zero-fill tails and never
-// touch what lies past a length. Its base is moved with 64-bit arithmetic, its offsets are 32-bit:
+// touch what lies past a length. The base is moved with 64-bit arithmetic, the offsets are 32-bit:
 // one resource spans less than 2 GiB. The transposing load has no such check.
 #ifndef JAX_FA_KERNELS_ARCH_GFX1201_GLOBAL_H_
 #define JAX_FA_KERNELS_ARCH_GFX1201_GLOBAL_H_
@@ -31,7 +31,7 @@ JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset) {
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset, u32 scalar_offset) {
   return __builtin_amdgcn_raw_buffer_load_b128(buffer, offset, scalar_offset, 0);
 }
-// The elements that a lane has of one accumulator fragment, rounded: 16 bytes.
+// Stores what a lane has of one accumulator fragment: 8 elements, of 16 bits when rounded.
 template <class Element>
 JAX_FA_DEVICE void store_accumulator(Vector<Element, 8> data, Buffer buffer, u32 offset) {
   using Dwords = Vector<u32, 4>;
@@ -61,12 +61,12 @@ JAX_FA_DEVICE Vector<u32, 4> load_transposed(const char* base, u32 offset, u32 c
       Dwords, __builtin_amdgcn_global_load_tr_b128_v8i16((JAX_FA_IN_GLOBAL Storage*)address));
 }
 
-// 16 bytes without a range check; `base` and `constant` are the same for all lanes.
+// Loads 16 bytes without a range check; `base` and `constant` are the same for all lanes.
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(const char* base, u32 offset, u32 constant) {
   const auto* address = (const JAX_FA_IN_GLOBAL char*)base + offset + constant;
   return *(const JAX_FA_IN_GLOBAL Vector<u32, 4>*)address;
 }
-// The same from a lane's own address.
+// These load from an address of the lane's own, without a range check.
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(const char* address) {
   return *(const JAX_FA_IN_GLOBAL Vector<u32, 4>*)address;
 }

@@ -8,11 +8,14 @@
 
 namespace jax_fa::arch {
 
-// Made afresh, by v_mbcnt, wherever it is wanted: held in a register, it and what follows from it
-// would lie there through the main loop for the sake of masks and tails.
+// This lane's number in the wave. v_mbcnt makes it afresh wherever it is wanted: held in a
+// register, it and what follows from it would lie there through the main loop for the sake of masks
+// and tails.
 JAX_FA_DEVICE u32 lane_id() { return __builtin_amdgcn_mbcnt_lo(~0u, opaque_uniform(0u)); }
 
-JAX_FA_DEVICE u32 wave_id() { return uniform(__builtin_amdgcn_workitem_id_x() / kWaveSize); }
+JAX_FA_DEVICE u32 wave_id() {
+  return uniform(__builtin_amdgcn_workitem_id_x() / gfx1201::kWaveSize);
+}
 
 // True in every lane when `condition` is true in one.
 JAX_FA_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w32(condition) != 0; }
@@ -20,12 +23,12 @@ JAX_FA_DEVICE int count_lanes(bool condition) {
   return __builtin_popcount(__builtin_amdgcn_ballot_w32(condition));
 }
 
-// x of lane `lane_bytes` / 4.
+// Gives each lane the x of lane `lane_bytes` / 4.
 JAX_FA_DEVICE u32 permute_lanes(u32 x, u32 lane_bytes) {
   return __builtin_amdgcn_ds_bpermute(lane_bytes, x);
 }
 
-// x of lane l^16, which holds the same query row.
+// Gives lane l the x of lane l^16, which holds the same query row.
 JAX_FA_DEVICE float other_half(float x) {
   const u32 bits = __builtin_bit_cast(u32, x);
   return __builtin_bit_cast(

@@ -2,7 +2,7 @@
 //
 // A resource bounds what it reaches: an access is out of range when offsets + size pass its bytes.
 // Out-of-range loads and copies give 0, stores are dropped. This is how the kernels zero-fill tails
-// and never touch what lies past a length. Its base is moved with 64-bit arithmetic, its offsets
+// and never touch what lies past a length. The base is moved with 64-bit arithmetic, the offsets
 // are 32-bit: one resource spans less than 2 GiB.
 #ifndef JAX_FA_KERNELS_ARCH_GFX950_GLOBAL_H_
 #define JAX_FA_KERNELS_ARCH_GFX950_GLOBAL_H_
@@ -27,7 +27,7 @@ JAX_FA_DEVICE Buffer make_buffer(const void* base, u32 bytes) {
 JAX_FA_DEVICE Vector<u32, 4> load_16_bytes(Buffer buffer, u32 offset) {
   return __builtin_amdgcn_raw_buffer_load_b128(buffer, offset, 0, 0);
 }
-// The elements that a lane has of one accumulator fragment, rounded: 8 bytes.
+// Stores what a lane has of one accumulator fragment: 4 elements, of 16 bits when rounded.
 template <class Element>
 JAX_FA_DEVICE void store_accumulator(Vector<Element, 4> data, Buffer buffer, u32 offset) {
   __builtin_amdgcn_raw_buffer_store_b64(__builtin_bit_cast(Vector<u32, 2>, data), buffer, offset, 0,
@@ -56,7 +56,8 @@ JAX_FA_DEVICE void copy_16_bytes_to_lds(Buffer buffer, u32 lds_address, u32 offs
       : "memory");
 }
 
-// The same from a lane's own address, which has no range check.
+// Lane l's 16 bytes at an address of its own, without a range check, go to LDS at
+// lds_address + 16 l.
 JAX_FA_DEVICE void copy_16_bytes_to_lds(const char* address, u32 lds_address) {
   asm volatile(
       "s_mov_b32 m0, %0\n\t"

@@ -8,13 +8,16 @@
 
 namespace jax_fa::arch {
 
-// Made afresh wherever it is wanted, and not from the work-item's id, which would lie in a register
-// through the main loop for the sake of prologue and epilogue.
+// This lane's number in the wave. It is made afresh wherever it is wanted, and not from the
+// work-item's id, which would lie in a register through the main loop for the sake of prologue and
+// epilogue.
 JAX_FA_DEVICE u32 lane_id() {
   return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, opaque_uniform(0u)));
 }
 
-JAX_FA_DEVICE u32 wave_id() { return uniform(__builtin_amdgcn_workitem_id_x() / kWaveSize); }
+JAX_FA_DEVICE u32 wave_id() {
+  return uniform(__builtin_amdgcn_workitem_id_x() / gfx950::kWaveSize);
+}
 
 // True in every lane when `condition` is true in one.
 JAX_FA_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w64(condition) != 0; }

@@ -37,7 +37,8 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
   return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, c, 0, 0, 0);
 }
 
-// log2 of what rounding takes of a sum of probabilities, at the middle: nothing.
+// log2 of what a sum of probabilities loses by rounding, in the middle of the range: nothing, since
+// rounding is to nearest.
 template <class Element, int kHeadDim>
 inline constexpr float kPackingLossLog2 = 0.0f;
 

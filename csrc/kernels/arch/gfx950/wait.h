@@ -7,7 +7,8 @@
 namespace jax_fa::arch {
 
 // Waits until at most kPending of this wave's global loads, stores and LDS-DMA copies are under
-// way. The compiler does not count the copies (they are inline assembly), so nobody else waits.
+// way. The compiler does not count the copies, which are inline assembly, so it never waits for
+// them.
 template <int kPending>
 JAX_FA_DEVICE void wait_for_copies() {
   static_assert(kPending < 64, "vmcnt has six bits");
@@ -30,8 +31,8 @@ JAX_FA_DEVICE void share_lds() {
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
-// The scheduler moves nothing across: keeps phases, and operand reads inside one, in written order,
-// without which live ranges grow past the register budget.
+// The compiler's scheduler moves nothing across it: this keeps phases, and operand reads inside
+// one, in written order, without which live ranges grow past the register budget.
 JAX_FA_DEVICE void fence_schedule() { __builtin_amdgcn_sched_barrier(0); }
 
 }  // namespace jax_fa::arch

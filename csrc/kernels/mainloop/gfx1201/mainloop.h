@@ -1,5 +1,6 @@
-// gfx1201 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one wave. That of
-// workgroups whose waves copy K and V together is in staged.h.
+// gfx1201 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one wave, with
+// operands straight from memory. staged_mainloop.h is for workgroups whose waves load for each
+// other.
 //
 // Each wave walks its own key tiles; waves share nothing but caches. The operands of a tile, first
 // those of K, then those of V, are one stream that is loaded kRingDepth operands ahead of the
@@ -21,28 +22,31 @@
 //   S, P           64    16    16
 //   operand ring   16    16    16
 //   row state       8     4     4
-//   addresses, temporaries: about 20; NearKeys: 3 per fragment of keys and 4; NearRowKeys: 3 per
-//   fragment and 2; ScatteredKeys: 2 per fragment and a page each
+//   addresses, temporaries: about 20; NearTwoPageKeys: 3 per fragment of keys and 4;
+//   NearRowKeys: 3 per fragment and 2; FarRowKeys: 2 per fragment and a page each
 //   at most       216   168   256      7, 9 and 5 waves per SIMD
 // With 16 rows a wave (decode.hip): at most 144, 168 and 256; LDS allows 10, 5 and 2 waves per
 // SIMD.
-#ifndef JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
-#define JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
+#ifndef JAX_FA_KERNELS_MAINLOOP_GFX1201_MAINLOOP_H_
+#define JAX_FA_KERNELS_MAINLOOP_GFX1201_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/arch/gfx1201/attend.h"
-#include "kernels/arch/gfx1201/lds.h"
-#include "kernels/arch/gfx1201/pooled.h"
-#include "kernels/arch/gfx1201/scattered.h"
-#include "kernels/arch/gfx1201/staged.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/paged_keys.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
+#include "kernels/mainloop/gfx1201/buffered_keys.h"
+#include "kernels/mainloop/gfx1201/far_row_keys.h"
+#include "kernels/mainloop/gfx1201/near_keys.h"
+#include "kernels/mainloop/gfx1201/staged_mainloop.h"
+#include "kernels/mainloop/gfx1201/tile_attention.h"
+#include "kernels/mainloop/gfx1201/tiles.h"
 #include "kernels/tile/fragments.h"
 
-namespace jax_fa::arch {
+#define JAX_FA_HAS_WIDE_DECODE 1
+
+namespace jax_fa {
 
 template <class Config, class Keys>
 class Mainloop {
@@ -50,6 +54,7 @@ class Mainloop {
   using Attention = TileAttention<Config>;
   using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
   using ValueReader = ValueOperands<Element, Keys>;
+  static constexpr bool kWholeHeadOnly = kServedHeads<Keys> == ServedHeads::kWhole;
 
  public:
   JAX_FA_DEVICE Mainloop(const Keys& keys, u32 /*wave*/)
@@ -60,10 +65,10 @@ class Mainloop {
                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (wave.end <= wave.begin) return;
-    if (Keys::kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
+    if (kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
       walk<true>(wave, mask, rows, query, softmax, output);
     } else {
-      if constexpr (!Keys::kWholeHeadOnly) walk<false>(wave, mask, rows, query, softmax, output);
+      if constexpr (!kWholeHeadOnly) walk<false>(wave, mask, rows, query, softmax, output);
     }
   }
 
@@ -99,7 +104,7 @@ class Mainloop {
       };
       keys_.begin_tile();
       values_.begin_tile();
-      fence_schedule();
+      arch::fence_schedule();
       const HeldQuery<Config> held(query);
       Attention::run(tile, wave, mask, rows, held, softmax, output, ring, load, [&] {
         ValueReader::hide(block);  // or base + offset is formed early, in vector registers
@@ -113,14 +118,14 @@ class Mainloop {
   ValueReader values_;
 };
 
-// Puts the queries where the main loops have them, before any of these: in one of them, they would
-// lie in registers past the others.
+// Puts the queries where the main loops read them, before the first of these: stored by one main
+// loop, they would have to lie in registers for the others.
 template <class Config>
 JAX_FA_DEVICE void stage_query(const QueryFragments<Config>& query, u32 wave) {
   if constexpr (Config::kTile.query_bytes > 0) StagedQuery<Config>::store(query, wave);
 }
 
-// Where LDS holds tiles.
+// Kernels whose tiles lie in LDS.
 template <class Config, class Keys>
   requires(Config::kTile.stages > 0)
 class Mainloop<Config, Keys> : public StagedMainloop<Config, Keys> {
@@ -128,6 +133,6 @@ class Mainloop<Config, Keys> : public StagedMainloop<Config, Keys> {
   using StagedMainloop<Config, Keys>::StagedMainloop;
 };
 
-}  // namespace jax_fa::arch
+}  // namespace jax_fa
 
-#endif  // JAX_FA_KERNELS_ARCH_GFX1201_MAINLOOP_H_
+#endif  // JAX_FA_KERNELS_MAINLOOP_GFX1201_MAINLOOP_H_

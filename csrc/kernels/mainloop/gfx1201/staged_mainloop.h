@@ -21,33 +21,33 @@
 //   copies         32    32    32      a wave's share of t+1
 //   row state, addresses, temporaries: about 20; providers of pages: as in mainloop.h
 //   at most       168   192   240      LDS allows 4, 4 and 2 waves per SIMD
-#ifndef JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
-#define JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
+#ifndef JAX_FA_KERNELS_MAINLOOP_GFX1201_STAGED_MAINLOOP_H_
+#define JAX_FA_KERNELS_MAINLOOP_GFX1201_STAGED_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/arch/gfx1201/attend.h"
-#include "kernels/arch/gfx1201/lds.h"
-#include "kernels/arch/gfx1201/pooled.h"
-#include "kernels/arch/gfx1201/scattered.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
+#include "kernels/mainloop/gfx1201/buffered_keys.h"
+#include "kernels/mainloop/gfx1201/far_row_keys.h"
+#include "kernels/mainloop/gfx1201/near_keys.h"
+#include "kernels/mainloop/gfx1201/tile_attention.h"
 #include "kernels/tile/fragments.h"
 
-namespace jax_fa::arch {
+namespace jax_fa {
 
 // The only LDS of the kernel, whichever main loops it has.
 template <class Config>
 struct StagedOperands {
   using Attention = TileAttention<Config>;
-  using Lanes = Vector<u32, 4>[kWaveSize];  // an operand
+  using Lanes = Vector<u32, 4>[target::kWaveSize];  // an operand
   struct Stage {
     Lanes key[Attention::kKeyCount];
     Lanes value[Attention::kValueCount];
   };
   static_assert(sizeof(Stage) == 2 * Config::kTile.tile_bytes);
-  // Of a wave, [query tile][step].
+  // The queries of a wave, [query tile][step].
   using Query = Lanes[Config::kQueryTiles][Config::kHeadSteps];
 
   JAX_FA_DEVICE static JAX_FA_IN_LDS Stage* stages() {
@@ -70,10 +70,10 @@ class StagedQuery {
 
  public:
   JAX_FA_DEVICE explicit StagedQuery(u32 wave)
-      : operands_(StagedOperands<Config>::query(wave)), lane_(opaque(lane_id())) {}
+      : operands_(StagedOperands<Config>::query(wave)), lane_(arch::opaque(arch::lane_id())) {}
 
   JAX_FA_DEVICE static void store(const QueryFragments<Config>& query, u32 wave) {
-    const u32 lane = lane_id();
+    const u32 lane = arch::lane_id();
     JAX_FA_IN_LDS Operands& operands = StagedOperands<Config>::query(wave);
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
       JAX_FA_UNROLL for (int s = 0; s < Config::kHeadSteps; ++s) {
@@ -82,7 +82,7 @@ class StagedQuery {
     }
   }
   JAX_FA_DEVICE void start() { JAX_FA_UNROLL for (int s = 0; s < kDepth; ++s) read(s); }
-  JAX_FA_DEVICE Operand<Element> operand(int query_tile, int step) const {
+  JAX_FA_DEVICE arch::Operand<Element> operand(int query_tile, int step) const {
     return ring_[query_tile][step % kDepth];
   }
   JAX_FA_DEVICE void advance(int step) {
@@ -92,13 +92,14 @@ class StagedQuery {
  private:
   JAX_FA_DEVICE void read(int step) {
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      ring_[q][step % kDepth] = __builtin_bit_cast(Operand<Element>, operands_[q][step][lane_]);
+      ring_[q][step % kDepth] =
+          __builtin_bit_cast(arch::Operand<Element>, operands_[q][step][lane_]);
     }
   }
 
   JAX_FA_IN_LDS Operands& operands_;
   u32 lane_;
-  Operand<Element> ring_[Config::kQueryTiles][kDepth];
+  arch::Operand<Element> ring_[Config::kQueryTiles][kDepth];
 };
 
 template <class Config, class Keys>
@@ -108,6 +109,7 @@ class StagedMainloop {
   using Stage = typename StagedOperands<Config>::Stage;
   using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
   using ValueReader = ValueOperands<Element, Keys>;
+  static constexpr bool kWholeHeadOnly = kServedHeads<Keys> == ServedHeads::kWhole;
   // A wave's share of the head, of every key.
   static constexpr int kSteps = Config::kHeadSteps / Config::kWaves;
   static constexpr int kColumns = Config::kHeadTiles / Config::kWaves;
@@ -130,10 +132,10 @@ class StagedMainloop {
                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (workgroup.end <= workgroup.begin) return;
-    if (Keys::kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
+    if (kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
       walk<true>(workgroup, wave, mask, rows, query, softmax, output);
     } else {
-      if constexpr (!Keys::kWholeHeadOnly) {
+      if constexpr (!kWholeHeadOnly) {
         walk<false>(workgroup, wave, mask, rows, query, softmax, output);
       }
     }
@@ -142,8 +144,8 @@ class StagedMainloop {
  private:
   // This wave's share of a tile.
   struct Share {
-    Operand<Element> key[kKeyShare];
-    Operand<Element> value[kValueShare];
+    arch::Operand<Element> key[kKeyShare];
+    arch::Operand<Element> value[kValueShare];
   };
 
   template <bool kWholeHead>
@@ -157,20 +159,20 @@ class StagedMainloop {
 #pragma nounroll
     for (int tile = workgroup.begin; tile < workgroup.end; ++tile) {
       store(share, stage);
-      share_lds();
+      arch::share_lds();
       if (tile + 1 < workgroup.end) load<kWholeHead>(tile + 1, share);
-      fence_schedule();
+      arch::fence_schedule();
       if (wave.holds(tile)) {
-        const u32 lane = opaque(lane_id());
+        const u32 lane = arch::opaque(arch::lane_id());
         const JAX_FA_IN_LDS Stage& staged = StagedOperands<Config>::stages()[stage];
         const auto read = [&](int i) {
           if (i < Attention::kKeyCount) {
-            return __builtin_bit_cast(Operand<Element>, staged.key[i][lane]);
+            return __builtin_bit_cast(arch::Operand<Element>, staged.key[i][lane]);
           }
           i -= Attention::kKeyCount;
-          // Past the tile the last operand again, which nobody uses.
+          // Reads past the tile give the last operand again, which nobody uses.
           if (i >= Attention::kValueCount) i = Attention::kValueCount - 1;
-          return __builtin_bit_cast(Operand<Element>, staged.value[value_place(i)][lane]);
+          return __builtin_bit_cast(arch::Operand<Element>, staged.value[value_place(i)][lane]);
         };
         auto queries = [&] {
           if constexpr (kStagesQuery) {
@@ -182,19 +184,20 @@ class StagedMainloop {
         queries.start();
         typename Attention::Ring ring;
         JAX_FA_UNROLL for (int i = 0; i < Attention::kRingDepth; ++i) ring[i] = read(i);
-        fence_schedule();
+        arch::fence_schedule();
         Attention::run(tile, wave, mask, rows, queries, softmax, output, ring, read, [] {});
       }
       stage ^= 1;
     }
   }
 
-  // In LDS a wave's share is one piece. That of K is as it is, since its steps follow each other.
+  // In LDS a wave's share is one piece. Operands of K follow each other in the order of their use,
+  // in which a wave's steps are consecutive; those of V are sorted by columns.
   static constexpr int value_place(int i) {
     return Attention::value_column(i) * Config::kKeySteps + Attention::value_fragment(i);
   }
 
-  // Of `tile`, the one after the last.
+  // Loads this wave's share of `tile`, which follows the tile of the last call.
   template <bool kWholeHead>
   JAX_FA_DEVICE void load(int tile, Share& share) {
     keys_.begin_tile();
@@ -216,7 +219,7 @@ class StagedMainloop {
   }
 
   JAX_FA_DEVICE void store(const Share& share, u32 stage) const {
-    const u32 lane = opaque(lane_id());
+    const u32 lane = arch::opaque(arch::lane_id());
     JAX_FA_IN_LDS Stage& staged = StagedOperands<Config>::stages()[stage];
     JAX_FA_UNROLL for (int i = 0; i < kKeyShare; ++i) {
       staged.key[wave_ * kKeyShare + i][lane] = __builtin_bit_cast(Vector<u32, 4>, share.key[i]);
@@ -233,6 +236,6 @@ class StagedMainloop {
   ValueReader values_;
 };
 
-}  // namespace jax_fa::arch
+}  // namespace jax_fa
 
-#endif  // JAX_FA_KERNELS_ARCH_GFX1201_STAGED_H_
+#endif  // JAX_FA_KERNELS_MAINLOOP_GFX1201_STAGED_MAINLOOP_H_

@@ -21,24 +21,29 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (H = 256: 12, ScatteredKeys: 8), row state 9 (6), addresses about 10
-//   PooledKeys: 1; NearKeys: 3; ScatteredKeys: the pages of the next tile's rows
+//   operand ring 16 (H = 256: 12, FarRowKeys: 8), row state 9 (6), addresses about 10
+//   NearPageKeys: 1; NearTwoPageKeys: 3; FarRowKeys: the pages of the next tile's rows
 //   at most  184   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
 // LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
-#ifndef JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
-#define JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
+#ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_MAINLOOP_H_
+#define JAX_FA_KERNELS_MAINLOOP_GFX950_MAINLOOP_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/arch/gfx950/stage.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/attention/paged_keys.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
+#include "kernels/mainloop/gfx950/buffered_keys.h"
+#include "kernels/mainloop/gfx950/far_row_keys.h"
+#include "kernels/mainloop/gfx950/near_keys.h"
+#include "kernels/mainloop/gfx950/tiles.h"
 #include "kernels/tile/fragments.h"
 
-namespace jax_fa::arch {
+#define JAX_FA_HAS_WIDE_DECODE 0  // every decode tile has 64 rows
+
+namespace jax_fa {
 
 // The only LDS of the kernel, whichever main loops it has.
 template <class Config>
@@ -58,7 +63,7 @@ class Mainloop {
   // Operands read ahead of the matrix core: fewer where registers are short.
   static constexpr int ring_depth() {
     if (Config::kHeadDim < 256) return 4;
-    return __is_same(Keys, ScatteredKeys) ? 2 : 3;
+    return __is_same(Keys, FarRowKeys) ? 2 : 3;
   }
   static constexpr int kRingDepth = ring_depth();
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);
@@ -83,26 +88,26 @@ class Mainloop {
     u32 stage = 0;
 #pragma nounroll
     for (int tile = workgroup.begin; tile < workgroup.end; ++tile) {
-      wait_for_copies<0>();
-      workgroup_barrier();
-      stage_tile(tile + 1, stage ^ 1);  // past the last one there is nothing: zeros
+      arch::wait_for_copies<0>();
+      arch::workgroup_barrier();
+      stage_tile(tile + 1, stage ^ 1);  // past the last tile there are zeros
       if (wave.holds(tile)) {
-        fence_schedule();
+        arch::fence_schedule();
         ScoreFragments<Config> scores;
-        compute_scores(opaque(key_base_ + stage * Tile::kBytes), query, scores);
-        fence_schedule();
+        compute_scores(arch::opaque(key_base_ + stage * Tile::kBytes), query, scores);
+        arch::fence_schedule();
         softmax.cap(scores);
         if (__builtin_expect(wave.cut(tile), 0)) {
-          apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
+          apply_mask<Config>(mask, wave, arch::opaque_uniform(tile), rows, scores);
         }
         const ProbabilityFragments<Config> p = softmax.update(scores, output);
-        fence_schedule();
-        accumulate_output(opaque(value_base_ + stage * Tile::kBytes), p, output);
-        fence_schedule();
+        arch::fence_schedule();
+        accumulate_output(arch::opaque(value_base_ + stage * Tile::kBytes), p, output);
+        arch::fence_schedule();
       }
       stage ^= 1;
     }
-    wait_for_copies<0>();
+    arch::wait_for_copies<0>();
   }
 
  private:
@@ -117,14 +122,14 @@ class Mainloop {
   // Runs `use(i, operand)` for operands 0 .. kCount-1, each `read(i)` kRingDepth uses ahead.
   template <int kCount, class Read, class Use>
   JAX_FA_DEVICE static void stream_operands(Read read, Use use) {
-    Operand<Element> ring[kRingDepth];
+    arch::Operand<Element> ring[kRingDepth];
     JAX_FA_UNROLL for (int i = 0; i < kRingDepth && i < kCount; ++i) ring[i] = read(i);
-    fence_schedule();
+    arch::fence_schedule();
     JAX_FA_UNROLL for (int i = 0; i < kCount; ++i) {
       use(i, ring[i % kRingDepth]);
-      fence_schedule();
+      arch::fence_schedule();
       if (i + kRingDepth < kCount) ring[i % kRingDepth] = read(i + kRingDepth);
-      fence_schedule();
+      arch::fence_schedule();
     }
   }
 
@@ -133,10 +138,11 @@ class Mainloop {
     constexpr int kSteps = Config::kHeadSteps;
     stream_operands<Config::kScoreTiles * kSteps>(
         [&](int i) { return Tile::read_rows(key_base, i / kSteps, i % kSteps); },
-        [&](int i, Operand<Element> key) {
+        [&](int i, arch::Operand<Element> key) {
           JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-            Accumulator& s = scores.keys[q][i / kSteps];
-            s = multiply_add(key, query.step[q][i % kSteps], i % kSteps ? s : Accumulator(0.0f));
+            arch::Accumulator& s = scores.keys[q][i / kSteps];
+            s = arch::multiply_add(key, query.step[q][i % kSteps],
+                                   i % kSteps ? s : arch::Accumulator(0.0f));
           }
         });
   }
@@ -146,10 +152,10 @@ class Mainloop {
     constexpr int kColumns = Config::kHeadTiles;
     stream_operands<Config::kKeySteps * kColumns>(
         [&](int i) { return Tile::read_columns(value_base, i / kColumns, i % kColumns); },
-        [&](int i, Operand<Element> value) {
+        [&](int i, arch::Operand<Element> value) {
           JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-            Accumulator& o = output.head[q][i % kColumns];
-            o = multiply_add(value, p.step[q][i / kColumns], o);
+            arch::Accumulator& o = output.head[q][i % kColumns];
+            o = arch::multiply_add(value, p.step[q][i / kColumns], o);
           }
         });
   }
@@ -160,6 +166,6 @@ class Mainloop {
   u32 value_base_;
 };
 
-}  // namespace jax_fa::arch
+}  // namespace jax_fa
 
-#endif  // JAX_FA_KERNELS_ARCH_GFX950_MAINLOOP_H_
+#endif  // JAX_FA_KERNELS_MAINLOOP_GFX950_MAINLOOP_H_

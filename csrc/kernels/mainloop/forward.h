@@ -1,13 +1,8 @@
 // The body of the attention kernels: the query rows of a workgroup, from assignment to store.
-#ifndef JAX_FA_KERNELS_ATTENTION_FORWARD_H_
-#define JAX_FA_KERNELS_ATTENTION_FORWARD_H_
+#ifndef JAX_FA_KERNELS_MAINLOOP_FORWARD_H_
+#define JAX_FA_KERNELS_MAINLOOP_FORWARD_H_
 
 #include "kernels/arch/arch.h"
-#if defined(__gfx950__)
-#include "kernels/arch/gfx950/mainloop.h"
-#else
-#include "kernels/arch/gfx1201/mainloop.h"
-#endif
 #include "kernels/attention/combine.h"
 #include "kernels/attention/config.h"
 #include "kernels/attention/epilogue.h"
@@ -17,6 +12,7 @@
 #include "kernels/attention/scheduler.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/attention/softmax.h"
+#include "kernels/mainloop/mainloop.h"
 #include "kernels/params.h"
 
 namespace jax_fa {
@@ -47,7 +43,7 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
                 params.num_splits * Config::kKeyParts);
     wave_tiles = intersect(wave_tiles, workgroup_tiles);
   }
-  // Main loops load a tile ahead; past the last one nothing is there.
+  // Main loops load a tile ahead; for the providers, keys past the last tile are not there.
   const int end_key = workgroup_tiles.end * kBlockKv;
 
   const QueryRows<Config> rows(first_row, group);
@@ -57,29 +53,29 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
                                          work.head * params.query_stride.head,
                                      params.query_stride, rows, sequence.query_length, head_bytes);
   const QueryFragments<Config> query = load_query<Config>(queries, head_bytes, scale.query);
-  arch::stage_query<Config>(query, work.wave);
+  stage_query<Config>(query, work.wave);
   Softmax<Config> softmax(scale);
   OutputFragments<Config> output;
   output.clear();
 
   const auto attend = [&](const auto& keys) {
-    arch::Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys, work.wave);
+    Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys, work.wave);
     mainloop.run(workgroup_tiles, wave_tiles, mask, rows, query, softmax, output);
   };
   if constexpr (!Config::kPaged) {
     attend(DenseKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (arch::kTakesPooledKeys && PooledKeys::serves<Config>(params)) {
-    if constexpr (arch::kTakesPooledKeys) {
-      attend(PooledKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (serves<NearPageKeys, Config>(params)) {
+    if constexpr (kServedHeads<NearPageKeys> != ServedHeads::kNone) {
+      attend(NearPageKeys(params, sequence, work.kv_head, end_key, Element{}));
     }
-  } else if (PagedKeys::serves<Config>(params)) {
-    attend(PagedKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (NearKeys::serves<Config>(params)) {
-    attend(NearKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (NearRowKeys::serves<Config>(params)) {
+  } else if (serves<FarPageKeys, Config>(params)) {
+    attend(FarPageKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (serves<NearTwoPageKeys, Config>(params)) {
+    attend(NearTwoPageKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (serves<NearRowKeys, Config>(params)) {
     attend(NearRowKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else {
-    attend(ScatteredKeys(params, sequence, work.kv_head, end_key, Element{}));
+    attend(FarRowKeys(params, sequence, work.kv_head, end_key, Element{}));
   }
 
   RowResults<Config> results = finish_rows<Config>(sequence, rows, softmax);
@@ -105,4 +101,4 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
 
 }  // namespace jax_fa
 
-#endif  // JAX_FA_KERNELS_ATTENTION_FORWARD_H_
+#endif  // JAX_FA_KERNELS_MAINLOOP_FORWARD_H_

@@ -1,6 +1,6 @@
 // gfx1201: what a wave does with a tile of keys, wherever the main loop has its operands from.
-#ifndef JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_
-#define JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_
+#ifndef JAX_FA_KERNELS_MAINLOOP_GFX1201_TILE_ATTENTION_H_
+#define JAX_FA_KERNELS_MAINLOOP_GFX1201_TILE_ATTENTION_H_
 
 #include "kernels/arch/arch.h"
 #include "kernels/attention/mask.h"
@@ -8,7 +8,7 @@
 #include "kernels/device.h"
 #include "kernels/tile/fragments.h"
 
-namespace jax_fa::arch {
+namespace jax_fa {
 
 // The queries of a wave, in registers: operand(q, s) is step s of the head, wanted in the order of
 // the steps after start(); after its last use follows advance(s).
@@ -19,7 +19,7 @@ class HeldQuery {
  public:
   JAX_FA_DEVICE explicit HeldQuery(const QueryFragments<Config>& query) : query_(query) {}
   JAX_FA_DEVICE void start() {}
-  JAX_FA_DEVICE Operand<Element> operand(int query_tile, int step) const {
+  JAX_FA_DEVICE arch::Operand<Element> operand(int query_tile, int step) const {
     return query_.step[query_tile][step];
   }
   JAX_FA_DEVICE void advance(int /*step*/) {}
@@ -40,13 +40,13 @@ class TileAttention {
   static_assert(kCount % kRingDepth == 0, "a tile starts at slot 0");
 
   // Operands read ahead of the matrix core.
-  using Ring = Operand<Element>[kRingDepth];
+  using Ring = arch::Operand<Element>[kRingDepth];
 
   // Operand i of K: key fragments in turn, since consecutive matrix instructions then have
   // different accumulators.
   static constexpr int key_fragment(int i) { return i % Config::kScoreTiles; }
   static constexpr int key_step(int i) { return i / Config::kScoreTiles; }
-  // Operand i of V: 16 keys after the other.
+  // Operand i of V: all columns of 16 keys, then those of the next 16.
   static constexpr int value_fragment(int i) { return i / Config::kHeadTiles; }
   static constexpr int value_column(int i) { return i % Config::kHeadTiles; }
 
@@ -60,37 +60,37 @@ class TileAttention {
     ScoreFragments<Config> scores;
     JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
       JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        Accumulator& s = scores.keys[q][key_fragment(i)];
-        s = multiply_add(ring[i % kRingDepth], query.operand(q, key_step(i)),
-                         key_step(i) ? s : Accumulator(0.0f));
+        arch::Accumulator& s = scores.keys[q][key_fragment(i)];
+        s = arch::multiply_add(ring[i % kRingDepth], query.operand(q, key_step(i)),
+                               key_step(i) ? s : arch::Accumulator(0.0f));
       }
-      fence_schedule();
+      arch::fence_schedule();
       if (key_fragment(i) == Config::kScoreTiles - 1) query.advance(key_step(i));
       ring[i % kRingDepth] = read(i + kRingDepth);
-      fence_schedule();
+      arch::fence_schedule();
     }
 
     softmax.cap(scores);
     if (__builtin_expect(wave.cut(tile), 0)) {
-      apply_mask<Config>(mask, wave, opaque_uniform(tile), rows, scores);
+      apply_mask<Config>(mask, wave, arch::opaque_uniform(tile), rows, scores);
     }
     const ProbabilityFragments<Config> p = softmax.update(scores, output);
     pause();
-    fence_schedule();
+    arch::fence_schedule();
 
     JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
       const int slot = (kKeyCount + i) % kRingDepth;
       JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        Accumulator& o = output.head[q][value_column(i)];
-        o = multiply_add(ring[slot], p.step[q][value_fragment(i)], o);
+        arch::Accumulator& o = output.head[q][value_column(i)];
+        o = arch::multiply_add(ring[slot], p.step[q][value_fragment(i)], o);
       }
-      fence_schedule();
+      arch::fence_schedule();
       ring[slot] = read(kKeyCount + i + kRingDepth);
-      fence_schedule();
+      arch::fence_schedule();
     }
   }
 };
 
-}  // namespace jax_fa::arch
+}  // namespace jax_fa
 
-#endif  // JAX_FA_KERNELS_ARCH_GFX1201_ATTEND_H_
+#endif  // JAX_FA_KERNELS_MAINLOOP_GFX1201_TILE_ATTENTION_H_
