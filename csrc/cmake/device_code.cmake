@@ -29,7 +29,6 @@ endif()
 set(device_options -x hip --offload-device-only -nogpulib -nogpuinc -std=c++20 -O3
     -fno-slp-vectorize -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror
     -emit-llvm -c -Xclang -emit-obj)
-set(device_options_gfx950)
 if(JAX_FA_GFX1201_WAVES STREQUAL "wgp")
   set(device_options_gfx1201 -mno-cumode)
 elseif(JAX_FA_GFX1201_WAVES STREQUAL "cu")
@@ -54,8 +53,8 @@ function(jax_fa_compile_code_object target code_object)
   set(object "${CMAKE_BINARY_DIR}/device/${target}.o")
   add_custom_command(
       OUTPUT "${object}"
-      COMMAND ${device_cxx} ${device_options} --offload-arch=${target} ${device_options_${target}}
-              -I "${CMAKE_CURRENT_SOURCE_DIR}/csrc"
+      COMMAND ${device_cxx} ${device_options} --offload-arch=${target} -DJAX_FA_TARGET=${target}
+              ${device_options_${target}} -I "${CMAKE_CURRENT_SOURCE_DIR}/csrc"
               -Xclang -dependency-file -Xclang "${object}.d" -Xclang -MT -Xclang "${object}"
               "${kernels_unit}" -o "${object}"
       DEPENDS "${kernels_unit}" DEPFILE "${object}.d"

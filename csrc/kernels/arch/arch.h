@@ -20,26 +20,12 @@
 #ifndef JAX_FA_KERNELS_ARCH_ARCH_H_
 #define JAX_FA_KERNELS_ARCH_ARCH_H_
 
-#if defined(__gfx950__)
-#include "kernels/arch/gfx950/global.h"
-#include "kernels/arch/gfx950/lane.h"
-#include "kernels/arch/gfx950/limits.h"
-#include "kernels/arch/gfx950/matrix.h"
-#include "kernels/arch/gfx950/wait.h"
-namespace jax_fa {
-namespace target = gfx950;
-}
-#elif defined(__gfx1201__)
-#include "kernels/arch/gfx1201/global.h"
-#include "kernels/arch/gfx1201/lane.h"
-#include "kernels/arch/gfx1201/limits.h"
-#include "kernels/arch/gfx1201/matrix.h"
-#include "kernels/arch/gfx1201/wait.h"
-namespace jax_fa {
-namespace target = gfx1201;
-}
-#else
-#error "device code is compiled for gfx950 or gfx1201"
-#endif
+#include "kernels/target.h"
+
+#include JAX_FA_TARGET_HEADER(arch, global.h)
+#include JAX_FA_TARGET_HEADER(arch, lane.h)
+#include JAX_FA_TARGET_HEADER(arch, limits.h)
+#include JAX_FA_TARGET_HEADER(arch, matrix.h)
+#include JAX_FA_TARGET_HEADER(arch, wait.h)
 
 #endif  // JAX_FA_KERNELS_ARCH_ARCH_H_

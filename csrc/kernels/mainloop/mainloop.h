@@ -12,11 +12,9 @@
 #ifndef JAX_FA_KERNELS_MAINLOOP_MAINLOOP_H_
 #define JAX_FA_KERNELS_MAINLOOP_MAINLOOP_H_
 
-#if defined(__gfx950__)
-#include "kernels/mainloop/gfx950/mainloop.h"
-#elif defined(__gfx1201__)
-#include "kernels/mainloop/gfx1201/mainloop.h"
-#endif
+#include "kernels/target.h"
+
+#include JAX_FA_TARGET_HEADER(mainloop, mainloop.h)
 
 #ifndef JAX_FA_HAS_WIDE_DECODE
 #error "mainloop/<target>/mainloop.h must define JAX_FA_HAS_WIDE_DECODE, 0 or 1"
