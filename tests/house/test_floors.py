@@ -25,13 +25,22 @@ EMULATOR_FLOORS = [
     "run",
 ]
 
+# Device code's own; "" are the ground of all: device.h, params.h, target.h, variants.def.
+KERNEL_FLOORS = ["", "arch", "tile", "attention", "mainloop", "*.hip"]
+ROOMS = {"kernels": KERNEL_FLOORS, "emulator": EMULATOR_FLOORS}
+
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+# The header of whichever target is compiled for (csrc/kernels/target.h): folder and file.
+_TARGET_INCLUDE = re.compile(r"^#include JAX_FA_TARGET_HEADER\((\w+), (\S+)\)", re.MULTILINE)
 _SOURCES = {".h", ".cc", ".hip", ".def"}
 
 
 def _room(path: Path) -> tuple[str, str, str]:
-    """The folder of csrc, the emulator's room, and the target's name, of a path below csrc."""
+    """The folder of csrc, the room in it, and the target's name, of a path below csrc."""
     house, *rooms = path.parts[:-1] or ("",)
+    if house == "kernels":
+        top = "*.hip" if path.suffix == ".hip" else ""
+        return house, rooms[0] if rooms else top, rooms[1] if len(rooms) > 1 else ""
     if house != "emulator" or not rooms:
         return house, "", ""
     if rooms[0] == "target" and len(rooms) > 1:
@@ -44,9 +53,11 @@ def _includes(csrc: Path) -> dict[Path, list[Path]]:
     files = {p.relative_to(csrc): p for p in csrc.rglob("*") if p.suffix in _SOURCES}
     found = {}
     for path, file in files.items():
-        named = _INCLUDE.findall(file.read_text())
-        candidates = ((Path(name), path.parent / name) for name in named)
+        text = file.read_text()
+        candidates = ((Path(name), path.parent / name) for name in _INCLUDE.findall(text))
         found[path] = [p for pair in candidates for p in pair if p in files]
+        for folder, name in _TARGET_INCLUDE.findall(text):
+            found[path] += [p for p in files if p.match(f"kernels/{folder}/*/{name}")]
     return found
 
 
@@ -59,14 +70,14 @@ def _upward(path: Path, included: Path) -> str:
             return f"csrc/{name} has no floor"
     if house != other_house:
         return "" if floors[other_house] < floors[house] else "points up"
-    if house != "emulator":
+    if house not in ROOMS:
         return ""
     for name in (room, other_room):
-        if name not in EMULATOR_FLOORS:
-            return f"csrc/emulator/{name} has no floor"
-    if EMULATOR_FLOORS.index(other_room) > EMULATOR_FLOORS.index(room):
+        if name not in ROOMS[house]:
+            return f"csrc/{house}/{name} has no floor"
+    if ROOMS[house].index(other_room) > ROOMS[house].index(room):
         return "points up"
-    if room == other_room and target != other_target:
+    if target and other_target and target != other_target:
         return "points to another target"
     return ""
 
@@ -100,9 +111,7 @@ def violations(csrc: Path) -> list[str]:
         for included in all_included
         if (why := _upward(path, included))
     ]
-    # Device code still has one circle, by way of its arch headers.
-    host = {path: includes[path] for path in includes if _room(path)[0] != "kernels"}
-    return upward + _circles(host)
+    return upward + _circles(includes)
 
 
 def test_includes_point_down():
@@ -122,6 +131,11 @@ def test_includes_point_down():
         ("kernels/params.h", "emulator/emulator.h"),
         ("runtime/runtime.h", "launch/attention.h"),
         ("emulator/attic/old.h", "emulator/emulator.h"),
+        ("kernels/params.h", "kernels/arch/arch.h"),
+        ("kernels/arch/gfx950/limits.h", "kernels/attention/tiles.h"),
+        ("kernels/attention/softmax.h", "kernels/mainloop/forward.h"),
+        ("kernels/mainloop/forward.h", "kernels/flash.hip"),
+        ("kernels/mainloop/gfx950/mainloop.h", "kernels/arch/gfx1201/lane.h"),
     ],
 )
 def test_planted_include_is_found(tmp_path, path, included):
@@ -143,8 +157,18 @@ def test_circle_is_found(tmp_path):
     assert found.count(" -> ") == 3
 
 
-def test_targets_have_the_same_files():
-    folders = [path for path in (CSRC / "emulator" / "target").iterdir() if path.is_dir()]
+def test_circle_through_the_header_of_a_target_is_found(tmp_path):
+    folder = tmp_path / "kernels" / "arch" / "gfx950"
+    folder.mkdir(parents=True)
+    (folder.parent / "arch.h").write_text("#include JAX_FA_TARGET_HEADER(arch, lane.h)\n")
+    (folder / "lane.h").write_text('#include "kernels/arch/arch.h"\n')
+    (found,) = violations(tmp_path)
+    assert found.count(" -> ") == 2
+
+
+@pytest.mark.parametrize("room", ["emulator/target", "kernels/arch"])
+def test_targets_have_the_same_files(room):
+    folders = [path for path in (CSRC / room).iterdir() if path.is_dir()]
     names = [{path.name for path in folder.iterdir()} for folder in folders]
     assert len(folders) > 1
     assert all(each == names[0] for each in names), names

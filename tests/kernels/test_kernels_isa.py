@@ -8,7 +8,8 @@ from jax_fa import _native, emulator
 
 # Per family, target and head size tile: vector registers at most, LDS bytes exactly. The numbers
 # are those of the budget tables at the heads of decode.hip, mainloop/<target>/mainloop.h and
-# mainloop/gfx1201/staged_mainloop.h in csrc/kernels/. A target has the kernels of which it has a budget.
+# mainloop/gfx1201/staged_mainloop.h in csrc/kernels/. A target has the kernels
+# of which it has a budget.
 BUDGETS = {
     "flash": {
         "gfx950": {64: (184, 33792), 128: (256, 67584), 256: (256, 67584)},
