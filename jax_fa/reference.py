@@ -102,7 +102,7 @@ def flash_attention_varlen(
         logits_soft_cap=logits_soft_cap,
     )
     types = shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
-    # Behind all sequences one of no rows, so that there is one.
+    # One sequence without rows is added behind all others, so that there always is one.
     cu_seqlens_q = jnp.append(cu_seqlens_q, cu_seqlens_q[-1])
     first_key, s_b = cu_seqlens_k, jnp.diff(cu_seqlens_k, append=cu_seqlens_k[-1:])
     seen = jax.vmap(

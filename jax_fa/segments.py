@@ -26,7 +26,7 @@ def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
     _require_vector("cu_seqlens", cu_seqlens, 1)
     total = _require_static("total", total)
     positions = jnp.arange(total, dtype=jnp.int32)
-    # The count of ends at or before a token is its sequence; empty sequences are stepped over.
+    # A token's sequence is the number of sequences that end at or before it, empty ones included.
     ids = jnp.searchsorted(cu_seqlens[1:], positions, side="right").astype(jnp.int32)
     return jnp.where((positions >= cu_seqlens[0]) & (positions < cu_seqlens[-1]), ids, -1)
 

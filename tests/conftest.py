@@ -7,7 +7,7 @@ from compared import instructions, named_by
 import jax_fa  # noqa: F401  (the installed package, before any test module changes anything)
 from jax_fa import emulator
 
-# For the tests of sharding; the first is everybody's default.
+# Tests of sharding use four devices; all others run on the first.
 jax.config.update("jax_num_cpu_devices", 4)
 
 

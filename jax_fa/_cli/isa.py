@@ -21,8 +21,8 @@ from jax_fa.emulator.loops import find_hot_loops, reachable
 
 HELP = "registers, LDS and instruction counts of the hot loops of a code object"
 
-# flash_bfloat16_h128_softcap: op, dtype, head size tile, and what changes the loop. The kernel that
-# merges splits serves any head size: merge_bfloat16.
+# A kernel's name states op, dtype, head size tile and what changes its loop, as in
+# flash_bfloat16_h128_softcap. merge_bfloat16, which merges splits, serves any head size.
 _NAME = re.compile(r"([a-z]+)_(bfloat16|float16)(?:_h(\d+)_([a-z0-9_]+))?")
 
 

@@ -26,8 +26,8 @@ OPEN = -1
 """A window side without a limit."""
 
 
-# Keyword arguments, for the overloads that type checkers read: what a function computes, and in a
-# ...Call also how.
+# Keyword arguments by name and type, for the overloads that type checkers read. Classes named
+# ...Options have those that say what is computed, those named ...Call also those that say how.
 
 
 class Options(TypedDict, total=False):
@@ -88,11 +88,12 @@ class AttentionSpec:
     scale: float
     soft_cap: float = 0.0  # 0: none
     window_left: int = OPEN
-    window_right: int = OPEN  # causal is 0
+    window_right: int = OPEN  # 0 is causal
     top_left: bool = False
     implementation: str | None = None
     num_splits: int | None = None  # None: chosen by the target's static rule
-    max_seqlen_q: int | None = None  # guesses, for the shape of a launch alone
+    # Hints, which shape a launch and change no result.
+    max_seqlen_q: int | None = None
     max_seqlen_k: int | None = None
     heads_first: bool = False  # pages are [P, K, page, H]
 

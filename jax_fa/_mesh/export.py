@@ -89,7 +89,7 @@ def _lower(
         return mlir.lower_fun(jaxpr_as_fun(jaxprs[0]), multiple_results=True)(ctx, *values)
     sizes = [size for x in (*ctx.avals_in, *ctx.avals_out) for size in x.shape]
     if not all(isinstance(size, int) for size in sizes):
-        # A rule has no symbolic sizes: as the compiler finds that it divides.
+        # A rule cannot state symbolic sizes, so the compiler finds how the program divides.
         return mlir.lower_fun(call, multiple_results=True)(ctx, *values)
     if not _partitioners:
         raise NotImplementedError(
@@ -111,8 +111,8 @@ def _lower(
 mlir.register_lowering(_divided_p, _lower)
 
 
-# The custom call itself, for one platform: it has no lowering rule of JAX's own that would take a
-# rule of partitioning.
+# The custom call itself, for one platform. It is a primitive of its own because none of JAX's takes
+# a partitioning rule for a custom call.
 _custom_call_p = Primitive(f"{TARGET}_call")
 _custom_call_p.multiple_results = True
 
@@ -231,7 +231,10 @@ def _prime_factors(number: int) -> list[int]:
 
 
 def _named(mesh: AbstractMesh, sharding: Any, ndim: int = 0) -> NamedSharding | None:
-    """None where the mesh has no axes for it: such an array is brought together first."""
+    """The sharding on this mesh; None where the mesh has no axes for it.
+
+    An array without one is brought together first.
+    """
     del ndim
     from jax._src.sharding_impls import parse_flatten_op_sharding
 

@@ -74,7 +74,8 @@ def divided(call: Call, options: Options) -> Callable[..., Any]:
         mesh = jax.sharding.get_abstract_mesh()
         given = tuple(x is not None for x in operands)
         arrays = [x for x in operands if x is not None]
-        # Inside of shard_map the operands are a device's own. A rule has no name for no dimension.
+        # Inside of shard_map the operands are a device's own, with nothing to divide. An array
+        # without dimensions has none that a rule could name.
         if mesh.manual_axes or any(x.ndim == 0 for x in arrays):
             return call.function(*operands)
         function, rule = _of_arrays(call.function, given), call.rule_of(*operands)
@@ -149,7 +150,7 @@ def _with_rule(call: Any, rule: Rule, arrays: Sequence[Any]) -> Any:
     names = " ".join(dims[0] + dims[1]).split()
     whole = [name for name in names if name not in (*rule.free, QUERY_HEADS)]
     sizes: dict[str, Any] = {"g": group} if grouped else {}
-    # custom_partitioning takes no function with constants of its own; within jit they are jit's.
+    # custom_partitioning takes no function that closes over constants; within jit they are jit's.
     call = jax.jit(call)
     function = custom_partitioning(call)
     function.def_partition(

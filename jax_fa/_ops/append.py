@@ -83,7 +83,7 @@ def _scatter_bfloat16(heads_first: bool, pages: Any, page: Any, row: Any, new: A
     """_scatter, by a handler of our own on CPUs."""
 
     def call(*operands):
-        # Within shard_map a device's own pool is whole.
+        # Within shard_map the pool is a device's own, and all of it is here.
         local = jax.sharding.get_abstract_mesh().are_all_axes_manual
         operands = vary_together(*operands)
         return tuple(_append_p.bind(*operands, heads_first=heads_first, local=local))
@@ -127,7 +127,10 @@ def _evaluate(*operands: jax.Array, heads_first: bool, local: bool) -> list[jax.
 
 
 def _scatter_bits(heads_first: bool, pages: Any, page: Any, row: Any, new: Any) -> list[jax.Array]:
-    """One copy of the pool in its own size; programs for export name no handler of ours."""
+    """The scatter on the bits, which XLA does with one copy of the pool, in its own size.
+
+    It serves programs for export, which must not name a handler of ours.
+    """
     pages, new = (lax.bitcast_convert_type(x, jnp.uint16) for x in (pages, new))
     written = _scatter(heads_first, pages, page, row, new)
     return [lax.bitcast_convert_type(written, jnp.bfloat16)]

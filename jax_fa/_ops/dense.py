@@ -18,8 +18,8 @@ from jax_fa._ops.segments import packed_offsets
 from jax_fa._xla.keys import FlatKeys
 from jax_fa._xla.rows import Work, dense_work
 
-# Segments are few: the launch of a batch has room for so many and an eighth for each row. More make
-# its workgroups go round.
+# Rows of a batch have few segments: a launch has room for this many, and for an eighth as many more
+# with each row of the batch. Where there are more, its workgroups go round.
 _GRID_SEQUENCES = 64
 
 
@@ -62,7 +62,7 @@ def _kernel(spec: AttentionSpec, target: str, operands: Operands) -> Pair:
         rows, key, value = (join_leading(x, lead + 1) for x in operands[:3])
         cu_seqlens_q, cu_seqlens_k, count = _offsets(operands)
         packs = varlen.Operands(rows, key, value, cu_seqlens_q, cu_seqlens_k)
-        # How many segments there are, only the device knows.
+        # The device alone knows how many segments there are.
         room = _GRID_SEQUENCES + _GRID_SEQUENCES // 8 * math.prod(shape[:lead])
         out, lse = varlen.kernel(spec, target, packs, count, room)
     else:

@@ -96,7 +96,7 @@ def _join(axis_size: int, mapped: Any, operands: Operands, with_d_keys: bool) ->
         tables = _moved(tables, first_page, pages)
         k_pages, v_pages = map(join_leading, pools)
     if offsets is not None:
-        # Between the packs stand the rows that are nobody's, as a sequence of no keys.
+        # Rows that no sequence owns stand between the packs, as one more sequence without keys.
         offsets = joined_packs(offsets, queries.shape[1]).reshape(-1)
         tables = jnp.pad(tables, ((0, 0), (0, 1), (0, 0)))
         lengths = jnp.pad(lengths, ((0, 0), (0, 1)))

@@ -20,7 +20,7 @@ def packed_offsets(
     """
     batch, t = query_segment_ids.shape
     s = key_segment_ids.shape[1]
-    segments = min(t, s)  # of one row, that have both
+    segments = min(t, s)  # the most that one row can have with both queries and keys
     find = jax.vmap(jnp.searchsorted, in_axes=(0, 0))
     find_last = jax.vmap(lambda a, v: jnp.searchsorted(a, v, side="right"))
     so_far = lax.cummax(jnp.maximum(query_segment_ids, -1), axis=1)

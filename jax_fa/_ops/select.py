@@ -80,7 +80,7 @@ def workspace_bytes(num_splits: int, query_shape: tuple[int, ...]) -> int:
 # A split of fewer keys than this costs more to merge than it saves.
 _MIN_KEYS_PER_SPLIT = 256
 
-# No tile of keys is smaller, so that more splits than this allows would hold none.
+# The fewest keys of a tile. More splits than tiles of this size would leave some without a key.
 _MIN_KEYS_PER_TILE = min(facts["min_split_keys"] for facts in _FACTS.values())
 
 

@@ -25,7 +25,8 @@ LSE_NAME = "jax_fa_lse"
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def attention(operation: Operation, spec: AttentionSpec, operands: Any) -> Pair:
     """(out, lse); operands have passed the shape rules. Eager calls share this one jit."""
-    # Outside custom_vjp, so that transposing the cast sums gradients over replicated axes.
+    # The cast stands outside of custom_vjp, so that its transpose sums gradients over axes on which
+    # an operand was replicated.
     (operands,) = vary_together(operands)
     return _attention(operation, spec, operands)
 
@@ -35,9 +36,10 @@ def _attention(operation, spec, operands):
     return forward(operation, spec, operands)
 
 
-# Where the query's gradient alone is wanted, those of keys and values, which may be as large as a
-# cache, are not computed. A residual's length says so: the residuals' tree would not do, since JAX
-# may give _attention_bwd that of a later call of _attention_fwd than the one whose arrays it gives.
+# Gradients of keys and values may be as large as a cache, and are not computed where the query's
+# alone is wanted. The length of a residual tells the backward so. The structure of the residuals
+# could not: JAX may call _attention_bwd with the structure of a later call of _attention_fwd than
+# the one that its arrays come from.
 
 
 def _attention_fwd(operation, spec, operands):

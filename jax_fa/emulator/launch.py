@@ -19,7 +19,8 @@ EmulatorError = _native.EmulatorError
 Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
 Checks = bool | Literal["collect"]
 
-# So many take tens of seconds to emulate; a wave that walks over a million keys needs a fifth.
+# A hundred million instructions take tens of seconds to emulate; a wave that walks over a million
+# keys executes a fifth of them.
 _MAX_INSTRUCTIONS_PER_WAVE = 100_000_000
 
 

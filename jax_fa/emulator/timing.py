@@ -105,7 +105,7 @@ class Samples:
         )
 
 
-# These do not enter the time of a workgroup.
+# The constants of the grid's model do not enter the time of a workgroup.
 _OF_THE_GRID = {"die_rate", "fabric_rate", "memory_rate"}
 _OF_THE_GRID |= {"clock_short", "clock_long", "stream_short", "stream_long"}
 

@@ -21,12 +21,12 @@ def compared(target: str, *mnemonics: str) -> pytest.MarkDecorator:
 
 
 def named_by(marks: Iterator[pytest.Mark]) -> Instructions:
-    """What marks of this name say."""
+    """The instructions that marks named `compared` list."""
     return {(mark.args[0], name) for mark in marks for name in mark.args[1:]}
 
 
 def named_by_test(test: Callable) -> Instructions:
-    """What a test and its parameters say."""
+    """The instructions that a test and its parameters list."""
     found: Instructions = set()
     for mark in getattr(test, "pytestmark", []):
         if mark.name == "compared":
@@ -39,6 +39,6 @@ def named_by_test(test: Callable) -> Instructions:
 
 
 def instructions(code: emulator.CodeObject, kernel: str) -> Instructions:
-    """Those of a kernel, both of a pair that issues together."""
+    """The instructions of a kernel, each half of a dual-issued pair by itself."""
     texts = (text for _, text in code._code.disassembly(kernel))
     return {(code.target, half.split()[0]) for text in texts for half in text.split("::")}

@@ -57,7 +57,7 @@ def describe_names() -> dict[str, Any]:
 
 
 def _public_members(module: Any) -> Iterator[tuple[str, Any]]:
-    """Those of ``__all__``, or else the functions that the module itself defines."""
+    """Members in ``__all__``, or else the functions that the module itself defines."""
     named = getattr(module, "__all__", None)
     for name, value in sorted(vars(module).items()):
         here = inspect.isfunction(value) and value.__module__ == module.__name__
@@ -94,7 +94,7 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def _sections(function: Any) -> list[str]:
-    """Which of the sections it has, and the errors that it names."""
+    """Titles of the docstring's sections, then the errors that it names."""
     text = inspect.getdoc(function) or ""
     found = re.findall(r"^(Args|Returns|Raises|Numerics|Source|Yields)\b", text, re.M)
     raises = re.search(r"^Raises:\n((?:[ ].*\n?)*)", text, re.M)
@@ -140,7 +140,7 @@ def _written(words: list[str]) -> str:
 
 
 def environment_variables(root: Path) -> list[str]:
-    """Those that the package reads, from its sources."""
+    """Names of the variables that the package's sources read."""
     text = _sources(root, "jax_fa/**/*.py", "csrc/**/*.cc", "csrc/**/*.h")
     python = r"(?:environ(?:\.get)?[(\[]|getenv\()\s*\"(\w+)\""
     return sorted(set(re.findall(python, text)))

@@ -110,7 +110,7 @@ def _short(value: Any) -> str:
 
 
 def divided_calls(problem: Problem) -> dict[str, Any]:
-    """Of the program of each device: our calls with their results, and what devices exchange."""
+    """Our calls in the program of a device with their results, and what devices exchange."""
     mesh, found = mesh_of(AxisType.Auto), {}
     for name, function, dtype in (
         ("gfx950", problem.on("gfx950"), "bfloat16"),

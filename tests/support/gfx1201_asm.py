@@ -16,8 +16,8 @@ from assemble import assemble_source
 from jax_fa import emulator
 
 LANES = 32
-# Vector instructions forget the scalar registers that they have read: a case knows nothing of those
-# that the cases before have written.
+# Four ds_nop in a row drop the vector ALU's copies of scalar registers, so that a case does not
+# depend on which of them the cases before it have read.
 FORGET = "  ds_nop\n" * 4
 FIRST_INPUT = 16
 FIRST_OUTPUT = 64

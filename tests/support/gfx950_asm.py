@@ -31,7 +31,7 @@ class Kernel:
     outputs: int = 1
     masks: int = 0
     lds_bytes: int = 0
-    denormals: int = 3  # of single precision: 3 keeps them, 0 flushes them
+    denormals: int = 3  # in single precision: 3 keeps denormals, 0 flushes them
 
 
 _TEMPLATE = """
@@ -88,7 +88,7 @@ _METADATA = """
 
 
 def _moves(row: str, first: int, count: int, base: str) -> str:
-    # Offsets have 13 bits with sign: a base is moved on every 15 rows.
+    # An offset has 13 bits with sign, so the base moves on every 15 rows.
     lines = []
     for i in range(count):
         if i and i % 15 == 0:
@@ -135,7 +135,7 @@ def assemble_text(text: str) -> emulator.CodeObject:
 
 
 def assemble(kernels: dict[str, Kernel]) -> emulator.CodeObject:
-    """One code object that holds them all."""
+    """One code object that holds all kernels."""
     text = '.amdgcn_target "amdgcn-amd-amdhsa--gfx950"\n.amdhsa_code_object_version 5\n'
     text += "".join(_text(name, kernel) for name, kernel in kernels.items())
     text += ".amdgpu_metadata\namdhsa.version: [1, 2]\namdhsa.kernels:"

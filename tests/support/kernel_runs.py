@@ -17,7 +17,7 @@ from jax_fa._contract.tolerance import lse_tolerance, out_tolerance
 
 KERNEL_TARGETS = tuple(target for target in TARGETS if _native.code_object(target))
 
-# Each exchanges the order in which the waves of a workgroup run.
+# Orders in which the waves of a workgroup run.
 SCHEDULES: tuple[tuple[emulator.Schedule, int], ...] = (
     ("round_robin", 0),
     ("run_to_barrier", 0),
@@ -44,7 +44,7 @@ def attention(
         return np.zeros(q.shape), np.full((t, n), -np.inf)
     left, right = window or (None, None)
     right = min(right or 0, 0) if causal else right
-    offset = np.arange(s) - np.arange(t)[:, None] - (s - t)  # of a key from a query's diagonal
+    offset = np.arange(s) - np.arange(t)[:, None] - (s - t)  # keys from a query's diagonal to a key
     seen = np.ones((t, s), bool)
     seen &= offset >= -left if left is not None else True
     seen &= offset <= right if right is not None else True
@@ -123,7 +123,7 @@ def assert_keys_are_read_once(
 ) -> None:
     """Causal attention on keys and values of `shape` [B, S, K, H], dense or in pages."""
     batch, s = shape[:2]
-    # Two arrays: what the emulator reads of one is counted under one name.
+    # Key and value are two arrays, since the emulator counts the bytes of an array under one name.
     key, value = (jnp.full(shape, x, jnp.bfloat16) for x in (0, 1))
     with recorded() as launches:
         if page_size is None:

@@ -54,7 +54,7 @@ def to_mask(lanes: np.ndarray) -> np.ndarray:
 
 
 def assert_same(actual: np.ndarray, expected: np.ndarray, what: str, ulp: int = 0) -> None:
-    """Equal bits, or, of floats, a distance of at most `ulp`; NaNs are all alike."""
+    """Holds results to equal bits, or floats to a distance of `ulp`; all NaNs are equal."""
     expected = np.ascontiguousarray(expected)
     actual = np.ascontiguousarray(actual).view(expected.dtype).reshape(expected.shape)
     same = actual.view(f"u{expected.dtype.itemsize}") == expected.view(

@@ -19,7 +19,7 @@ def place(arrays, mesh, specs):
 
 
 def collectives(f, *arrays):
-    """Of the compiled program."""
+    """What the compiled program of `f` sends from device to device."""
     return collectives_in(f.lower(*arrays).compile().as_text())
 
 
@@ -34,7 +34,7 @@ def assert_same(actual, expected):
 
 
 def scalar_of(attend):
-    """A function of out and lse of which both have gradients."""
+    """A scalar function of the operands through which both out and lse have gradients."""
 
     def total(*arrays):
         out, lse = attend(*arrays)

@@ -28,7 +28,7 @@ def targets_with(handler: str) -> tuple[str, ...]:
 
 VARLEN_TARGETS = targets_with(_registry.VARLEN)
 PAGED_TARGETS = targets_with(_registry.PAGED)
-# Every case on float32 xla and on bfloat16 kernels.
+# (implementation, dtype) of every case: float32 on xla, bfloat16 on each target's kernels.
 VARLEN_RUNS = [("xla", "float32"), *((target, "bfloat16") for target in VARLEN_TARGETS)]
 PAGED_RUNS = [("xla", "float32"), *((target, "bfloat16") for target in PAGED_TARGETS)]
 
@@ -38,8 +38,10 @@ def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def clean(array: jax.Array) -> jax.Array:
-    """Without NaN: for tolerances, which grow with the values, and for gradients of the reference,
-    which keeps NaN out of results alone.
+    """The array with 0 for NaN.
+
+    Tolerances, which grow with the values, and gradients of the reference, which keeps NaN out of
+    results alone, are of this.
     """
     return jnp.nan_to_num(array)
 
@@ -91,7 +93,10 @@ CAUSAL = {"causal": True}
 
 
 def _small(name: str, *lengths: tuple[int, int], **rest: Any) -> Pack:
-    """One of the packs of one shape, so that one program serves those of the same options."""
+    """A pack whose operands have the shape of all small packs.
+
+    One compiled program then serves all that have the same options.
+    """
     rest = {"options": CAUSAL, **rest}
     padded = (*lengths, *[(0, 0)] * (5 - len(lengths)))
     used = [sum(side) for side in zip(*padded, strict=True)]

@@ -15,7 +15,7 @@ from jax_fa import emulator
 
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 
-# SCC before is in s24, after in s22.
+# s24 holds SCC before the instruction, s22 SCC after it.
 _GFX950 = """
 s_load_dwordx4 s[8:11], s[0:1], 0x0
 s_lshl_b32 s12, s2, 5

@@ -49,7 +49,8 @@ def assert_close(actual: Any, expected: Any, value: Any, implementation: str) ->
     )
 
 
-# Of the largest gradient: they are sums over rows, and in half precision of rounded terms.
+# The error allowed, as a share of the largest gradient: gradients are sums over rows, in half
+# precision of rounded terms.
 _GRADIENT = {"float32": 5e-5, "bfloat16": 6e-2, "float16": 1e-2}
 
 
