@@ -24,7 +24,7 @@ Status Append(std::span<const Array> operands, std::span<const Array> results,
   }
   const Array pages = operands[0], page = operands[1], row = operands[2], tokens = operands[3];
   const Array out = results[0];
-  // What is new tells B and T, pages tell the rest.
+  // The new tokens tell the sizes B and T, the pages tell the others, so these two come first.
   const std::pair<int, Array> order[] = {{0, pages}, {3, tokens}, {1, page}, {2, row}, {4, out}};
   for (const auto& [place, array] : order) {
     if (Status status = CheckType(described[place], array, pages.dtype); !status.ok) return status;
@@ -40,7 +40,7 @@ Status Append(std::span<const Array> operands, std::span<const Array> results,
     if (out.data != pages.data) std::memcpy(out.data, pages.data, pages.bytes);
     return Status::Ok();
   }
-  // What lies together in a page: one head of a token, or all of them.
+  // A piece of a token lies together in a page: one head with heads_first, else all of them.
   const int64_t pieces = heads_first ? heads : 1;
   const int64_t piece_bytes = static_cast<int64_t>(tokens.bytes) / (token_count * pieces);
 

@@ -26,9 +26,9 @@ struct AttentionOperation {
   // Operands, then results. The attributes have been read; `operands` are as many as they must be.
   std::vector<AttentionOperand> (*describe)(std::span<const Array> operands,
                                             const AttentionProblem& problem);
-  // What a legend does not say, once ranks are right; null: nothing.
+  // Checks what legends do not say, after the ranks; null where they say everything.
   Status (*check)(std::span<const Array> operands, const AttentionProblem& problem);
-  // The problem's sizes.
+  // Sets the problem's sizes.
   Status (*set_sizes)(const Sizes& sizes, AttentionProblem* problem);
 };
 

@@ -10,7 +10,7 @@ std::string_view NameAt(const XLA_FFI_Attrs* attributes, int64_t place) {
   return {attributes->names[place]->ptr, attributes->names[place]->len};
 }
 
-// As XLA spells it.
+// The type as XLA spells it.
 std::string TypeName(XLA_FFI_DataType dtype) {
   switch (dtype) {
     case XLA_FFI_DataType_PRED:

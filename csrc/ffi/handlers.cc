@@ -20,7 +20,7 @@ namespace {
 
 namespace ffi = ::xla::ffi;
 
-// Tag for Ctx<>.
+// A tag, so that Ctx<> gives a CallDevice by the specialisation below.
 struct CallDeviceContext {};
 
 // Execute stages enqueue on the given stream, allocate nothing on the device and read no contents,
@@ -40,7 +40,7 @@ template <>
 struct CtxDecoding<jax_fa::CallDeviceContext> {
   using Type = jax_fa::CallDevice;
 
-  // Off a GPU XLA answers with an error, which is no failure here.
+  // A call on a CPU has no stream: XLA answers with an error, which is no failure here.
   static std::optional<Type> Decode(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* context,
                                     DiagnosticEngine& diagnostic) {
     XLA_FFI_Stream_Get_Args args = {};

@@ -7,7 +7,7 @@
 namespace jax_fa {
 namespace {
 
-// As StableHLO spells it.
+// The type as StableHLO spells it.
 std::string_view TypeName(XLA_FFI_DataType dtype) {
   switch (dtype) {
     case XLA_FFI_DataType_PRED:
@@ -59,7 +59,7 @@ std::vector<XLA_FFI_DataType> AllowedTypes(ElementType type, XLA_FFI_DataType fi
   return {};
 }
 
-// "[2, 64, 8, 128]"
+// A shape as errors print it: "[2, 64, 8, 128]".
 std::string ShapeText(std::span<const int64_t> shape) {
   std::string text = "[";
   for (const int64_t size : shape) {

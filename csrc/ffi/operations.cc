@@ -19,7 +19,7 @@ AttentionOperand OptionalIndices(Role role, std::string_view name, std::string_v
   return {role, {.name = name, .legend = legend, .type = ElementType::kInt32, .optional = true}};
 }
 
-// The results are those of every operation.
+// The operands, followed by the results, which all operations have in common.
 std::vector<AttentionOperand> WithResults(std::vector<AttentionOperand> operands,
                                           std::string_view out_legend,
                                           std::string_view lse_legend) {
@@ -84,7 +84,7 @@ void ReadPaged(Attributes* attributes, AttentionProblem* problem) {
   attributes->Read("hnd", &problem->heads_first);
 }
 
-// Places of a pool's dimensions.
+// Where in a pool's shape the page size and the head size stand.
 size_t PageSizeAt(const AttentionProblem& problem) { return problem.heads_first ? 2 : 1; }
 constexpr size_t kHeadDimAt = 3;
 

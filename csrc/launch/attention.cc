@@ -11,12 +11,12 @@ namespace {
 
 constexpr uint32_t kMinusInfinityBits = 0xff800000;
 
-// Packed rows are counted in 32 bits.
+// Whether the rows of a key head, all heads of its group together, can be counted in 32 bits.
 bool CanPackHeads(const AttentionProblem& problem) {
   return problem.seqlen_q <= (kOpenWindow - 1) / problem.group();
 }
 
-// No more than asked for, than the workspace holds, and than there are key tiles.
+// As many splits as are asked for, the workspace holds and key tiles there are.
 int64_t ChooseSplits(const AttentionProblem& problem, const AttentionTile& tile) {
   if (problem.options.num_splits <= 1 || !CanPackHeads(problem)) return 1;
   const int64_t room =
@@ -51,7 +51,7 @@ Status LaunchMerge(Runtime& runtime, const Target& target, const AttentionProble
                       problem);
 }
 
-// Null when no kernel holds the head. Splits are decode's alone.
+// The kernel for a problem; null when none holds the head. Decode kernels alone can split the keys.
 const AttentionKernel* ChooseKernel(const Target& target, const AttentionProblem& problem) {
   const auto find = [&](KernelFamily family) {
     return FindAttentionKernel(target, family, problem.dtype, problem.head_dim,
@@ -97,8 +97,8 @@ Status LaunchAttention(Runtime& runtime, const Target& target, const AttentionPr
     return AttentionGrid(tile, packed, batch, problem.seqlen_q, packs_heads ? problem.group() : 1,
                          packs_heads ? problem.num_kv_heads : problem.num_heads, splits);
   };
-  // One launch, but where the grid would pass the device's limit: then a run of sequences at a
-  // time. Packed sequences are one run.
+  // One launch serves all sequences, unless its grid would pass the device's limit: then each
+  // launch takes a run of them. Packed sequences are never divided.
   const int64_t limit = MaxGrid(tile.threads());
   const int64_t indivisible = packed ? grid(problem.grid_sequences) : grid(1);
   if (indivisible > limit) {

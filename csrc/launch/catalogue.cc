@@ -6,7 +6,7 @@
 namespace jax_fa {
 namespace {
 
-// The spellings of variants.def.
+// Names by which variants.def spells the types.
 constexpr DataType bfloat16 = DataType::kBfloat16;
 constexpr DataType float16 = DataType::kFloat16;
 

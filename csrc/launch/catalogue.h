@@ -11,9 +11,9 @@ namespace jax_fa {
 
 enum class DataType { kBfloat16, kFloat16 };
 
-// Flash: many query rows of one head. Decode: few rows of all heads of a group; splits. Wide
-// decode: the same with more rows in a tile, of targets and head sizes where decode's has fewer
-// than 64.
+// Flash kernels make many query rows of one head. Decode kernels make few rows of all heads of a
+// group, and may split the keys. Wide decode kernels are decode kernels with 64 rows in a tile, on
+// targets whose other decode tiles have fewer.
 enum class KernelFamily { kFlash, kDecode, kWideDecode };
 
 struct AttentionKernel {

@@ -19,7 +19,7 @@ Strides KeyStrides(const AttentionProblem& problem) {
   return {.batch = problem.num_kv_heads * head, .row = problem.head_dim, .head = head};
 }
 
-// Keys that a row of the block table can hold, as far as positions go.
+// The most keys that a row of the block table can hold, limited to what a position can count.
 int64_t KeyRoom(const AttentionProblem& problem) {
   if (!problem.paged()) return problem.seqlen_k;
   if (problem.page_size == 0 || problem.max_pages == 0) return 0;

@@ -7,17 +7,17 @@
 
 namespace jax_fa {
 
-// What the kernels' 32-bit arithmetic cannot hold is refused. `tile` is of the kernel to be
-// launched.
+// Refuses a problem that the kernels' 32-bit arithmetic cannot hold. `tile` is that of the kernel
+// to be launched.
 Status CheckLimits(const AttentionProblem& problem, const AttentionTile& tile);
 
 AttentionParams MakeParams(const AttentionProblem& problem, int num_splits);
 
-// How the grid of `params`, sequences of which are packed or not, goes to workgroups.
+// How the workgroups of a launch divide the work, for packed sequences and others.
 WorkGrid MakeWorkGrid(const AttentionParams& params, const AttentionTile& tile, bool packs_heads,
                       int dies);
 
-// The sequences [first, first + count) of `params` alone, whose queries are not packed.
+// `params` for the sequences [first, first + count) alone; its queries are not packed.
 AttentionParams SelectSequences(const AttentionParams& params, int first, int count);
 
 MergeParams MakeMergeParams(const AttentionProblem& problem, const AttentionParams& params);

@@ -11,7 +11,7 @@
 
 namespace jax_fa {
 
-// Both types are two bytes wide.
+// The bytes of an element; both types are two bytes wide.
 inline constexpr int64_t kElementBytes = 2;
 
 // What an operand or result is to the problem, all row-major. B batch, T query length, S key
@@ -44,7 +44,8 @@ struct AttentionOptions {
 };
 
 struct AttentionProblem {
-  // By Role, under the names that the emulator reports; without data where absent.
+  // Operands and results by Role, under the names that the emulator reports. One that is absent has
+  // no data.
   std::array<Buffer, static_cast<size_t>(Role::kCount)> operands;
 
   DataType dtype = DataType::kBfloat16;
@@ -71,7 +72,7 @@ struct AttentionProblem {
   bool packed_keys() const { return has(Role::kCuSeqlensK); }
   bool paged() const { return page_size != 0; }
   int64_t group() const { return num_heads / num_kv_heads; }
-  // Query rows x heads.
+  // Query rows of all sequences, times heads.
   int64_t query_rows() const { return (packed() ? 1 : batch) * seqlen_q * num_heads; }
   int64_t query_elements() const { return query_rows() * head_dim; }
   int64_t key_elements() const {
@@ -79,7 +80,7 @@ struct AttentionProblem {
     if (paged()) return num_pages * page_size * row;
     return (packed_keys() ? 1 : batch) * seqlen_k * row;
   }
-  // Keys that a sequence may have, as far as sizes tell.
+  // The most keys that a sequence may have; its actual number may stand on the device alone.
   int64_t max_keys() const { return paged() ? max_pages * page_size : seqlen_k; }
   // Query tokens of a sequence; the mean when packed.
   int64_t tokens_of_sequence() const {

@@ -159,13 +159,14 @@ nb::dict ResultDict(const LaunchResult& result) {
   return dict;
 }
 
-// Asked on the calling thread, which holds no GIL while a kernel runs.
+// Whether Python has been interrupted. The calling thread asks, which holds no GIL while a kernel
+// runs.
 bool Interrupted() {
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
 }
 
-// (name, address, bytes)
+// A buffer as Python gives it: (name, address, bytes).
 using PyBuffer = std::tuple<std::string, uintptr_t, size_t>;
 
 nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
@@ -200,7 +201,7 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
     if (PyErr_Occurred()) throw nb::python_error();  // KeyboardInterrupt
     throw;
   }
-  // An interrupt as the last workgroup ended.
+  // The interrupt may have come as the last workgroup ended.
   if (PyErr_Occurred()) throw nb::python_error();
   return ResultDict(result);
 }
@@ -241,7 +242,7 @@ nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
 }  // namespace
 }  // namespace jax_fa::emulator
 
-// python/timing.cc
+// csrc/python/timing.cc
 void BindTiming(nb::module_& module);
 
 void BindEmulator(nb::module_& module) {

@@ -78,8 +78,8 @@ std::vector<std::string> HipDevices() {
   return architectures;
 }
 
-// The path of a flash call on a HIP device below the FFI handler, with the addresses given as
-// numbers: lets tests watch it through a stand-in library.
+// Runs a flash call on a HIP device from below the FFI handler, all operands at one address, so
+// that tests can watch it through a stand-in library.
 void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
               uintptr_t address) {
   using jax_fa::Role;

@@ -20,7 +20,7 @@ namespace jax_fa::emulator {
 namespace {
 
 using Overrides = std::map<std::string, double>;
-// (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1)
+// A workgroup as (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1).
 using PyGroupTime = std::tuple<uint64_t, double, double, double, double>;
 
 const Chip& ChipNamed(const std::string& target) {
@@ -48,7 +48,7 @@ PyGroupTime TimeOne(const TraceSet& traces, size_t place, uint32_t resident,
   return {time.group, time.clk, time.matrix_clk, time.long_matrix_clk, time.missed_bytes};
 }
 
-// (wave, kind, begin clk, end clk, instructions)
+// A slice of the trace as (wave, kind, begin clk, end clk, instructions).
 nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrides) {
   nb::list slices;
   for (const Slice& slice : traces.Slices(place, TimingConstants(traces.chip(), overrides))) {

@@ -69,7 +69,7 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
   options.collect = settings.collect;
   options.threads = settings.threads;
   options.timing = settings.timing;
-  // The settings are for every launch: of a small grid those that it has.
+  // The settings hold for launches of any size, so a small grid has only some of these workgroups.
   const uint64_t groups = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   for (const uint64_t group : settings.workgroups) {
     if (group < groups) options.workgroups.push_back(group);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kHipErrorNoDevice = 100;
 
-// These three mean the same to a user: this driver does not load this code object.
+// To a user these three errors mean the same: this driver does not load this code object.
 constexpr int kHipErrorInvalidImage = 200;
 constexpr int kHipErrorNoBinaryForGpu = 209;
 constexpr int kHipErrorInvalidKernelFile = 218;
@@ -40,7 +40,7 @@ DeviceCache& Cache() {
   return *cache;
 }
 
-// "gfx950" of "gfx950:sramecc+:xnack-".
+// The architecture without its feature flags: "gfx950" of "gfx950:sramecc+:xnack-".
 std::string_view WithoutFeatureFlags(std::string_view architecture) {
   return architecture.substr(0, architecture.find(':'));
 }

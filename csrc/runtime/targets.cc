@@ -13,7 +13,8 @@ static_assert(AllPositive(&Target::dies));
 static_assert(AllPositive(&Target::lds_bytes));
 static_assert(AllPositive(&Target::packed_rows));
 
-// Whether tiles of this family are in order and fit; `required`: and there are some.
+// Whether every target's tiles of a family are in order and fit its LDS. With `required` every
+// target must have some.
 constexpr bool AllFit(std::span<const AttentionTile> Target::* tiles, bool required) {
   return std::ranges::all_of(kTargets, [=](const Target& target) {
     return !(required && (target.*tiles).empty()) &&

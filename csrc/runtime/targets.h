@@ -23,9 +23,9 @@ struct Target {
   int compute_units;            // of the chip that the target stands for
   int dies;                     // each has its own L2; workgroup ids go round them
   int lds_bytes;                // the most that a workgroup may have
-  // Up to so many rows of a key head, the heads of its group packed, decode is the better kernel:
-  // its widest tile holds them, or, where there is none so wide, it reads K and V less often than a
-  // tile for each head would.
+  // The most rows of a key head (tokens times heads of its group) for which a decode kernel is the
+  // better one: its widest tile holds them, or, where no tile is so wide, it reads K and V less
+  // often than a tile for each head would.
   int packed_rows;
   // Tiles of each family of kernels (launch/catalogue.h), narrowest head first; empty: none.
   std::span<const AttentionTile> flash_tiles;

@@ -123,7 +123,7 @@ def describe_command_line() -> dict[str, Any]:
     """Options of every command, and the keys of what it writes as JSON."""
     options = {
         command: sorted(set(re.findall(r"--[a-z-]+", _written([*command.split(), "--help"]))))
-        for command in ("", "demo", "isa")
+        for command in ("", "demo", "isa", "check")
     }
     report = json.loads(_written(["isa", "--target", "gfx1201", "--json"]))
     kernel = next(k for k in report["kernels"] if k["hot_loops"])
