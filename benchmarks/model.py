@@ -210,7 +210,7 @@ def _text(case: Case, row: dict[str, Any]) -> str:
 def _kernel(
     name: str, code: emulator.CodeObject, launch: emulator.Launch, samples: _timing.Samples
 ) -> dict[str, Any]:
-    """Of a kernel: its hot loops by rules of thumb, and what its time depends on."""
+    """A kernel's hot loops by rules of thumb, and what its time depends on."""
     loops = find_hot_loops(listing(code, launch.kernel))
     return {
         "name": name,

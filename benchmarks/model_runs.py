@@ -70,7 +70,7 @@ def run_ours(case: Case) -> Run:
     """The shipped kernels, through the FFI handler and the launcher."""
     group = case.n // case.k
     shapes = (case.batch, case.t, case.n, case.h), (case.batch, case.keys, case.k, case.h)
-    # As for the whole case: one head alone would be split to fill the chip.
+    # The splits of the whole case: one head alone would be split to fill the chip.
     splits = _select.dense_splits(case.target, *shapes)
     whole_group = _launches(case, group, splits, [0])
     packs_heads = whole_group[0].kernel.startswith("decode")

@@ -22,7 +22,7 @@ PROMPTS, STEPS, PAGE, POOL = (7, 3), 6, 4, 9
 
 
 def weights(dtype):
-    """Of one layer: [D, N, H] for queries, [D, K, H] for keys and values, [N, H, D] back."""
+    """A layer's weights: [D, N, H] for queries, [D, K, H] for keys and values, [N, H, D] back."""
     rng = np.random.default_rng(0)
     shapes = (D, N, H), (D, K, H), (D, K, H), (N, H, D)
     return [jnp.asarray(rng.standard_normal(s, np.float32) / np.sqrt(D), dtype) for s in shapes]
@@ -33,7 +33,7 @@ def project(w, x):
 
 
 def next_input(w, out):
-    """Of about the size of the prompt's."""
+    """An input of about the size of the prompt's."""
     x = jnp.einsum("btnh,nhd->btd", out, w[3])
     return x / jnp.linalg.norm(x.astype(jnp.float32), axis=-1, keepdims=True).astype(x.dtype) * 4
 

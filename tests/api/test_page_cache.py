@@ -159,7 +159,7 @@ def test_gradients_flow_through_an_append(dtype):
 
 
 def append_operands(dtype):
-    """Of three appends to one pool."""
+    """Operands of three appends to one pool."""
     rng = np.random.default_rng(0)
     shapes = (6, 2, 2, 8), (6, 2, 2, 4), (3, 2, 2, 2, 8), (3, 2, 2, 2, 4)
     arrays = [jnp.asarray(rng.normal(size=s), dtype) for s in shapes]

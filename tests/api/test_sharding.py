@@ -190,7 +190,7 @@ DISAGREEING = [
 @pytest.mark.parametrize("specs", DISAGREEING, ids=str)
 @pytest.mark.parametrize("dense", [False, True], ids=["paged", "dense"])
 def test_gradients_have_their_operands_shardings(dense, specs):
-    """As the types of Explicit axes demand."""
+    """The types of arrays over Explicit axes demand it."""
     if dense:
         case = Case("", batch=(4,), t=10, s=12, n=8, k=2, h=16)
         f, made = flash_attention, case.operands("float32")

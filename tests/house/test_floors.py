@@ -49,7 +49,7 @@ def _room(path: Path) -> tuple[str, str, str]:
 
 
 def _includes(csrc: Path) -> dict[Path, list[Path]]:
-    """Of each source below csrc, which others it includes."""
+    """The other sources that each source below csrc includes."""
     files = {p.relative_to(csrc): p for p in csrc.rglob("*") if p.suffix in _SOURCES}
     found = {}
     for path, file in files.items():

@@ -92,7 +92,7 @@ def test_packed_float32_gets_no_slot_beside_an_mfma():
 
 
 def test_only_scalar_instructions_issue_right_after_an_mfma():
-    # Of 396 slots the partner's scalar instructions can take all, its LDS reads three in four.
+    # The partner's scalar instructions can take all 396 slots, its LDS reads three in four.
     alone, scalar, reads = (
         clk(
             "gfx950",

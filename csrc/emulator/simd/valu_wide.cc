@@ -10,7 +10,7 @@ namespace {
 inline int ExponentOf(double v) { return static_cast<int>((AsBits(v) >> 52) & 0x7ff); }
 inline bool IsDenorm(double v) { return v != 0 && std::fabs(v) < 0x1p-1022; }
 
-// As v_div_scale_f32 with the bounds of double precision.
+// v_div_scale_f64 does what v_div_scale_f32 does, with the bounds of double precision.
 inline WithBit<double> DivScale(double scaled, double denominator, double numerator) {
   const bool is_denominator = AsBits(scaled) == AsBits(denominator);
   const bool is_numerator = AsBits(scaled) == AsBits(numerator);

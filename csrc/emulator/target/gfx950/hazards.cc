@@ -217,7 +217,8 @@ void Gfx950Hazards::CheckScalarRead(Wave& wave, const Instruction& instruction,
     const bool lane = reads.Is(Gfx950Hazard::kPicksLane) && access.place == 1;
     const bool mask =
         access.place == kOtherPlace || (reads.Is(Gfx950Hazard::kReadsMask) && access.place == 2);
-    // As a mask LLVM gives 2, too; hand-written kernels that are right on the chip leave 0.
+    // For a register that is read as a mask LLVM leaves 2, too; hand-written kernels that are right
+    // on the chip leave 0.
     needed = mask ? 0 : 2;
     if (lane || (mask && reads.Is(Gfx950Hazard::kDivFmas))) needed = 4;
   }
