@@ -117,7 +117,9 @@ def divided_calls(problem: Problem) -> dict[str, Any]:
         ("gradient", gradient(problem.function), "float32"),
     ):
         placed = place(problem.operands(dtype), mesh, problem.specs)
-        text = jax.jit(function).lower(*placed).compile().as_text()
+        # The CPU's code itself is not looked at.
+        quick = {"xla_backend_optimization_level": 0}
+        text = jax.jit(function).lower(*placed).compile(compiler_options=quick).as_text()
         calls = re.findall(r"= (.*?) custom-call\(.*custom_call_target=\"(jax_fa\w+)\"", text)
         found[name] = {
             "calls": sorted(f"{target} -> {_without_layouts(types)}" for types, target in calls),
