@@ -96,6 +96,7 @@ class AttentionSpec:
     max_seqlen_q: int | None = None
     max_seqlen_k: int | None = None
     heads_first: bool = False  # pages are [P, K, page, H]
+    exact: bool = True  # products of float32 are; else they are as JAX's default precision has them
 
     @classmethod
     def make(
@@ -112,6 +113,7 @@ class AttentionSpec:
         max_seqlen_q: int | None = None,
         max_seqlen_k: int | None = None,
         heads_first: bool = False,
+        exact: bool = True,
     ) -> AttentionSpec:
         """Checks the public options and brings them into one form. Raises TypeError, ValueError."""
         left, right = _window(window)
@@ -130,6 +132,7 @@ class AttentionSpec:
             max_seqlen_q=_longest("max_seqlen_q", max_seqlen_q),
             max_seqlen_k=_longest("max_seqlen_k", max_seqlen_k),
             heads_first=heads_first,
+            exact=exact,
         )
 
 

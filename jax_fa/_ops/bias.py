@@ -1,7 +1,7 @@
 """Attention with a bias on the logits, or a mask: blockwise jnp, differentiable in the bias too.
 
 A mask is a bias of -inf where it hides. The bias keeps the form in which it broadcasts to
-[B, N, T, S], and so does its gradient; sequences are taken one after another.
+[B, N, T, S], and so does its gradient. On a CPU sequences are taken one after another.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from jax_fa._contract.shapes import lse_dtype
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.sharding import in_auto_mode
 from jax_fa._mesh.vary import full, vary_together
+from jax_fa._ops.batching import join_leading
 from jax_fa._ops.vjp import no_gradient
-from jax_fa._xla import blockwise
+from jax_fa._xla import batched, blockwise
 from jax_fa._xla.keys import FlatKeys
 from jax_fa._xla.rows import Work, dense_work
+from jax_fa._xla.schedule import by_platform
 
 
 class Operands(NamedTuple):
@@ -69,6 +71,20 @@ def _attention(spec, with_d_bias, operands):
 
 
 def _forward(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
+    one_by_one, together = (
+        functools.partial(f, spec, operands) for f in (_forward_one_by_one, _forward_together)
+    )
+    return by_platform(one_by_one, together, operands.query, operands)
+
+
+def _forward_together(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
+    found = batched.forward(spec, *_joined(operands), operands.bias)
+    shape = operands.query.shape
+    out, lse = (x.reshape(*shape[:3], *x.shape[2:]) for x in found)
+    return out, lse
+
+
+def _forward_one_by_one(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
     shared, own = _split(operands.bias)
 
     def one(sequence: Any) -> tuple[jax.Array, jax.Array]:
@@ -87,6 +103,38 @@ def _attention_fwd(spec, with_d_bias, operands):
 def _attention_bwd(spec, with_d_bias, residuals, cotangents):
     operands, out, lse = residuals
     d_out, d_lse = cotangents
+    results = out, lse, d_out, d_lse.astype(lse_dtype(operands.query.dtype))
+    one_by_one, together = (
+        functools.partial(f, spec, with_d_bias, operands, results)
+        for f in (_backward_one_by_one, _backward_together)
+    )
+    *gradients, d_bias = by_platform(one_by_one, together, operands.query, operands)
+    if d_bias is not None:
+        d_bias = d_bias.astype(operands.bias.dtype)
+    lengths = no_gradient(operands.query_lengths), no_gradient(operands.key_lengths)
+    return (Operands(*gradients, d_bias, *lengths),)
+
+
+def _backward_together(
+    spec: AttentionSpec, with_d_bias: bool, operands: Operands, results: Any
+) -> tuple[jax.Array | None, ...]:
+    """Gradients of query, key, value and bias."""
+    d_query, d_keys, d_bias = batched.backward(
+        spec,
+        *_joined(operands),
+        *map(join_leading, results),
+        bias=operands.bias,
+        with_d_bias=with_d_bias,
+    )
+    assert d_keys is not None
+    found = zip((d_query, *d_keys), operands[:3], strict=True)
+    return *(d.reshape(x.shape) for d, x in found), d_bias
+
+
+def _backward_one_by_one(
+    spec: AttentionSpec, with_d_bias: bool, operands: Operands, results: Any
+) -> tuple[jax.Array | None, ...]:
+    """Gradients of query, key, value and bias."""
     shared, own = _split(operands.bias)
 
     def one(d_shared: Any, inputs: Any) -> Any:
@@ -103,19 +151,12 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
             return None, (d_query, *d_keys, d_bias)
         return d_shared + d_bias, (d_query, *d_keys, None)
 
-    query, bias = operands.query, operands.bias
-    wide = lse_dtype(query.dtype)
-    results = out, lse, d_out, d_lse.astype(wide)
     d_shared = None
     if with_d_bias and shared is not None:
-        d_shared = full(shared.shape, 0, wide, query)
+        d_shared = full(shared.shape, 0, lse_dtype(operands.query.dtype), operands.query)
     inputs = operands._replace(bias=own), results
-    d_shared, (d_query, d_key, d_value, d_own) = lax.scan(one, d_shared, inputs)
-    d_bias = d_own if d_shared is None else d_shared[None]
-    if d_bias is not None:
-        d_bias = d_bias.astype(bias.dtype)
-    lengths = no_gradient(operands.query_lengths), no_gradient(operands.key_lengths)
-    return (Operands(d_query, d_key, d_value, d_bias, *lengths),)
+    d_shared, (*gradients, d_own) = lax.scan(one, d_shared, inputs)
+    return *gradients, d_own if d_shared is None else d_shared[None]
 
 
 _attention.defvjp(_attention_fwd, _attention_bwd)
@@ -124,6 +165,13 @@ _attention.defvjp(_attention_fwd, _attention_bwd)
 def _split(bias: jax.Array) -> tuple[jax.Array | None, jax.Array | None]:
     """(the bias that all sequences share [Tb, Nb, Sb], each sequence's own [B, Tb, Nb, Sb])."""
     return (bias[0], None) if bias.shape[0] == 1 else (None, bias)
+
+
+def _joined(operands: Operands) -> tuple[jax.Array, FlatKeys, Work]:
+    """All sequences, as the batched implementation takes them."""
+    query, key, value, _, *lengths = operands
+    work = dense_work(query.shape[0], query.shape[1], key.shape[1], *lengths)
+    return join_leading(query), FlatKeys(join_leading(key), join_leading(value)), work
 
 
 def _problem(sequence: Operands) -> tuple[jax.Array, FlatKeys, Work]:

@@ -21,7 +21,7 @@ from jax_fa._mesh.vary import vary_together
 from jax_fa._ops import select
 from jax_fa._ops.batching import batched, join_leading, split_leading, spread
 from jax_fa._ops.call import Pair, by_platform
-from jax_fa._xla import blockwise
+from jax_fa._xla import schedule
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ def make_backward(operation: Operation, spec: AttentionSpec, with_d_keys: bool) 
         query = operands.query
         rows, keys, work = operation.problem(spec, operands)
         flat = (join_leading(x, query.ndim - 2) for x in results)
-        d_query, d_keys, _ = blockwise.backward(
+        d_query, d_keys, _ = schedule.backward(
             spec, rows, keys, work, *flat, with_d_keys=with_d_keys
         )
         found = d_query, *(d_keys or ())
@@ -184,7 +184,7 @@ def make_backward(operation: Operation, spec: AttentionSpec, with_d_keys: bool) 
 def _xla(operation: Operation, spec: AttentionSpec, operands: Any) -> Pair:
     (operands,) = vary_together(operands)
     rows, keys, work = operation.problem(spec, operands)
-    out, lse = blockwise.forward(spec, rows, keys, work)
+    out, lse = schedule.forward(spec, rows, keys, work)
     *shape, _ = operands.query.shape
     return out.reshape(*shape, out.shape[-1]), lse.reshape(*shape)
 

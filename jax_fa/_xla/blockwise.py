@@ -24,7 +24,7 @@ from jax_fa._xla.rows import Items, Work, row_interval
 BLOCK_K = 128
 
 
-class _Scale(NamedTuple):
+class Scale(NamedTuple):
     """A score is `query_factor * (q . k)`, its logit `magnitude * score` with magnitude > 0."""
 
     query_factor: float
@@ -32,7 +32,7 @@ class _Scale(NamedTuple):
     soft_cap: float
 
     @classmethod
-    def of(cls, spec: AttentionSpec, biased: bool) -> _Scale:
+    def of(cls, spec: AttentionSpec, biased: bool) -> Scale:
         if spec.soft_cap:
             return cls(spec.scale / spec.soft_cap, 1.0, spec.soft_cap)
         if biased:  # the bias adds to the logit
@@ -61,31 +61,35 @@ def _ungrouped(grouped: jax.Array, rows: int) -> jax.Array:
     return jnp.moveaxis(out, 0, 1).reshape(rows, k_heads * rg // rows, *grouped.shape[2:])
 
 
-def _dot(a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
-    """A product batched over dimension 0, accumulated in at least float32."""
-    return lax.dot_general(
-        a,
-        b,
-        (((contract[0],), (contract[1],)), ((0,), (0,))),
-        precision=lax.Precision.HIGHEST,
-        preferred_element_type=shapes.lse_dtype(a.dtype),
-    )
+def precision(spec: AttentionSpec) -> lax.Precision | None:
+    """Of products; None is JAX's default."""
+    return lax.Precision.HIGHEST if spec.exact else None
 
 
 class _Problem(NamedTuple):
     """What one item's loops share."""
 
     spec: AttentionSpec
-    scale: _Scale
+    scale: Scale
     block_q: int
     block_k: int
 
     @classmethod
     def of(cls, spec: AttentionSpec, keys: Keys, work: Work, bias: jax.Array | None) -> _Problem:
-        scale = _Scale.of(spec, bias is not None)
+        scale = Scale.of(spec, bias is not None)
         # Known sequences have a block of their own, also where their number is symbolic.
         longest = keys.capacity if work.longest is None else work.longest
         return cls(spec, scale, work.block_q, min(BLOCK_K, longest))
+
+    def dot(self, a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
+        """A product batched over dimension 0, accumulated in at least float32."""
+        return lax.dot_general(
+            a,
+            b,
+            (((contract[0],), (contract[1],)), ((0,), (0,))),
+            precision=precision(self.spec),
+            preferred_element_type=shapes.lse_dtype(a.dtype),
+        )
 
     def rows(self, query: jax.Array, item: Items) -> tuple[Block, jax.Array, jax.Array, Any]:
         """The item's block of rows, their key intervals [block_q], and its range of key blocks."""
@@ -113,7 +117,7 @@ class _Problem(NamedTuple):
 
         bias: [rows, N or 1, keys], each of rows and keys may be 1 too.
         """
-        scores = _dot(query, key, (2, 2)) * self.scale.query_factor
+        scores = self.dot(query, key, (2, 2)) * self.scale.query_factor
         if self.scale.soft_cap:
             scores = self.scale.soft_cap * jnp.tanh(scores)
         rows, keys = seen.shape
@@ -191,7 +195,7 @@ def forward(
             weights = jnp.exp((scores - shift[..., None]) * problem.scale.magnitude)
             factor = jnp.exp((maximum - shift) * problem.scale.magnitude)
             total = total * factor + jnp.sum(weights, axis=-1)
-            product = _dot(weights.astype(v.dtype), v, (2, 1))
+            product = problem.dot(weights.astype(v.dtype), v, (2, 1))
             return new, total, acc * factor[..., None] + product
 
         height = rows.shape[1]
@@ -241,7 +245,7 @@ def backward(
     d_keys = keys.zeros(wide, query) if with_d_keys else None
     d_bias = full(bias.shape, 0, wide, query) if bias is not None and with_d_bias else None
     if 0 in (query.shape[0], query.shape[1], keys.capacity, work.items.sequence.size):
-        return _narrow(query.dtype, d_query, d_keys, d_bias)
+        return narrow(query.dtype, d_query, d_keys, d_bias)
     problem = _Problem.of(spec, keys, work, bias)
     scale, k_heads = problem.scale, keys.heads
     # The score's slope in q . k, apart from the soft cap's own.
@@ -269,7 +273,7 @@ def backward(
             # At most 1; rounding of very large logits must not make it overflow.
             logs = jnp.minimum(scores * scale.magnitude - log_sum[..., None], 0)
             weights = jnp.exp(logs)
-            d_weights = _dot(d_rows, v, (2, 2))
+            d_weights = problem.dot(d_rows, v, (2, 2))
             d_scores = jnp.where(weights == 0, 0, weights * (d_weights - delta[..., None]))
             if d_bias is not None:
                 d_logits = _ungrouped(d_scores, problem.block_q)
@@ -280,9 +284,12 @@ def backward(
             d_scores = (d_scores * slope).astype(query.dtype)
             weights = weights.astype(query.dtype)
             if d_keys is not None:
-                d_key, d_value = _dot(d_scores, rows, (1, 1)), _dot(weights, d_rows, (1, 1))
+                d_key, d_value = (
+                    problem.dot(d_scores, rows, (1, 1)),
+                    problem.dot(weights, d_rows, (1, 1)),
+                )
                 d_keys = keys.add(d_keys, at, *(jnp.swapaxes(x, 0, 1) for x in (d_key, d_value)))
-            return d_rows_query + _dot(d_scores, k, (2, 1)), d_keys, d_bias
+            return d_rows_query + problem.dot(d_scores, k, (2, 1)), d_keys, d_bias
 
         d_rows_query = full(rows.shape, 0, wide, query)
         d_rows_query, *d_rest = lax.fori_loop(first, last, step, (d_rows_query, *d_rest))
@@ -290,10 +297,10 @@ def backward(
         return _put(d_query, d_block, mine, block.start), *d_rest
 
     results = lax.fori_loop(0, work.count, attend, (d_query, d_keys, d_bias))
-    return _narrow(query.dtype, *results)
+    return narrow(query.dtype, *results)
 
 
-def _narrow(
+def narrow(
     dtype: Any,
     d_query: jax.Array,
     d_keys: tuple[jax.Array, jax.Array] | None,

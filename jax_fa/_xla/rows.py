@@ -29,13 +29,26 @@ class Items(NamedTuple):
     first_row: jax.Array  # of the item, within its sequence
 
 
+class Sequences(NamedTuple):
+    """int32 [sequences] each; as in Items."""
+
+    query_start: jax.Array
+    key_start: jax.Array
+    query_length: jax.Array
+    key_length: jax.Array
+
+
 class Work(NamedTuple):
     """The items of a call. Rows of no item are empty."""
 
     items: Items
     count: Any  # items in use; may be traced, so that surplus ones cost nothing
     block_q: int  # rows of an item, at most all rows
+    sequences: Sequences
     longest: int | None = None  # keys of a sequence, where known
+    batch: tuple[int, int] | None = None  # (sequences, rows of each), where they are alike
+    lengths: bool = True  # whether these may be less than there are rows and keys
+    expected: int | None = None  # a guess at the longest query length
 
 
 def block_q(rows: int) -> int:
@@ -53,23 +66,24 @@ def dense_work(
     """Items of [batch, T] rows on up to S keys each; lengths are [batch]."""
     size = block_q(t)
     blocks = -(-t // size)
-    sequence = jnp.repeat(jnp.arange(batch, dtype=jnp.int32), blocks)
-    first_row = jnp.tile(jnp.arange(blocks, dtype=jnp.int32) * size, batch)
+    number = jnp.arange(batch, dtype=jnp.int32)
 
-    def of_sequence(lengths: jax.Array | None, limit: int) -> jax.Array:
+    def clipped(lengths: jax.Array | None, limit: int) -> jax.Array:
         if lengths is None:
-            return jnp.full(sequence.shape, limit, jnp.int32)
-        return jnp.clip(lengths, 0, limit)[sequence]
+            return jnp.full(number.shape, limit, jnp.int32)
+        return jnp.clip(lengths, 0, limit)
 
-    items = Items(
-        sequence=sequence,
-        query_start=sequence * t,
-        key_start=sequence * s,
-        query_length=of_sequence(query_lengths, t),
-        key_length=of_sequence(key_lengths, s),
-        first_row=first_row,
+    sequences = Sequences(
+        query_start=number * t,
+        key_start=number * s,
+        query_length=clipped(query_lengths, t),
+        key_length=clipped(key_lengths, s),
     )
-    return Work(items, first_row.shape[0], size, s)
+    sequence = jnp.repeat(number, blocks)
+    first_row = jnp.tile(jnp.arange(blocks, dtype=jnp.int32) * size, batch)
+    items = Items(sequence, *(field[sequence] for field in sequences), first_row)
+    lengths = query_lengths is not None or key_lengths is not None
+    return Work(items, first_row.shape[0], size, sequences, s, (batch, t), lengths)
 
 
 def packed_work(
@@ -92,15 +106,10 @@ def packed_work(
     ends = jnp.cumsum(blocks, dtype=jnp.int32)
     slots = -(-total // size) + n if n else 0
     sequence = jnp.repeat(jnp.arange(n, dtype=jnp.int32), blocks, total_repeat_length=slots)
-    items = Items(
-        sequence=sequence,
-        query_start=query_start[sequence],
-        key_start=key_start[sequence],
-        query_length=query_length[sequence],
-        key_length=key_length[sequence],
-        first_row=(jnp.arange(slots, dtype=jnp.int32) - (ends - blocks)[sequence]) * size,
-    )
-    return Work(items, ends[-1] if n else 0, size)
+    sequences = Sequences(query_start, key_start, query_length, key_length)
+    first_row = (jnp.arange(slots, dtype=jnp.int32) - (ends - blocks)[sequence]) * size
+    items = Items(sequence, *(field[sequence] for field in sequences), first_row)
+    return Work(items, ends[-1] if n else 0, size, sequences, expected=longest)
 
 
 def monotone(cu_seqlens: jax.Array, total: int) -> jax.Array:

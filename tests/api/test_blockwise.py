@@ -122,7 +122,8 @@ def test_packed_sequences_do_not_meet():
         rows += [(0, query_start, key_start, t, s, first) for first in range(0, t, block)]
         query_start, key_start = query_start + t, key_start + s
     fields = (jnp.asarray(field, jnp.int32) for field in zip(*rows, strict=True))
-    packed = _rows.Work(_rows.Items(*fields), len(rows), block)
+    items = _rows.Items(*fields)
+    packed = _rows.Work(items, len(rows), block, _rows.Sequences(*items[1:5]))
     out, lse = _blockwise.forward(spec, q, FlatKeys(k, v), packed)
     for query, key in ((slice(0, 13), slice(0, 20)), (slice(22, 44), slice(37, 61))):
         expected = expect(q[query], k[key], v[key], causal=True)

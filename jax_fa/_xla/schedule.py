@@ -1,0 +1,49 @@
+"""Which schedule implementation="xla" follows: chosen when a program is lowered, by its platform.
+
+A CPU walks one sequence and few keys at a time, which keeps them in its caches (blockwise.py);
+every other platform takes large products of many rows and keys (batched.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import lax
+
+from jax_fa._contract.spec import AttentionSpec
+from jax_fa._xla import batched, blockwise
+from jax_fa._xla.rows import Work
+
+
+def forward(spec: AttentionSpec, query: Any, keys: Any, work: Work) -> Any:
+    """Attention of flat rows: see blockwise.forward."""
+    operands = spec, query, keys, work
+    cpu, other = (functools.partial(f.forward, *operands) for f in (blockwise, batched))
+    return by_platform(cpu, other, query, (work.sequences, work.batch))
+
+
+def backward(
+    spec: AttentionSpec, query: Any, keys: Any, work: Work, *results: Any, with_d_keys: bool = True
+) -> Any:
+    """Gradients of `forward`: see blockwise.backward."""
+    operands = spec, query, keys, work, *results
+    cpu, other = (
+        functools.partial(f.backward, *operands, with_d_keys=with_d_keys)
+        for f in (blockwise, batched)
+    )
+    return by_platform(cpu, other, query, (work.sequences, work.batch))
+
+
+def by_platform(cpu: Callable[[], Any], other: Callable[[], Any], query: Any, sizes: Any) -> Any:
+    """The results of `cpu` or `other`, of a query and what else has sizes.
+
+    Tiles are of sizes that are known: symbolic ones are walked as on a CPU.
+    """
+    leaves = jax.tree.leaves((query, sizes))
+    known = (size for x in leaves for size in getattr(x, "shape", (x,)))
+    if not all(isinstance(size, int) for size in known):
+        return cpu()
+    return lax.platform_dependent(query, cpu=lambda _: cpu(), default=lambda _: other())
