@@ -8,6 +8,7 @@ import sys
 import cpu
 import emulator_speed
 import errors
+import gpu
 import model
 import start
 
@@ -15,7 +16,7 @@ import start
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (cpu, emulator_speed, errors, model, start):
+    for module in (cpu, gpu, emulator_speed, errors, model, start):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -10,6 +10,25 @@ from jax_fa import emulator
 # Tests of sharding use four devices; all others run on the first.
 jax.config.update("jax_num_cpu_devices", 4)
 
+# What runs on JAX's own default device, be that a GPU (JAX_PLATFORMS=cuda,cpu); all else emulates,
+# divides over those devices or compares with what a CPU gave.
+_ANYWHERE = (
+    *("attention", "batched", "blockwise", "merge", "nn", "page_cache", "paged", "segments"),
+    *("paged_transforms", "varlen", "varlen_transforms", "vjp"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _on_the_cpu(request):
+    """The CPU as default device, unless a test runs xla alone."""
+    name = request.node.name
+    anywhere = request.path.stem in {f"test_{x}" for x in _ANYWHERE}
+    if anywhere and "gfx" not in name and "emulat" not in name:
+        yield
+    else:
+        with jax.default_device(jax.devices("cpu")[0]):
+            yield
+
 
 @pytest.fixture(autouse=True)
 def _runs_what_it_compares(request, monkeypatch):
