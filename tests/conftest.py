@@ -10,6 +10,11 @@ from jax_fa import emulator
 # Tests of sharding use four devices; all others run on the first.
 jax.config.update("jax_num_cpu_devices", 4)
 
+# Products of float32 are those of the reference; GPUs have a default that is less exact.
+_ON_GPU = jax.default_backend() != "cpu"
+if _ON_GPU:
+    jax.config.update("jax_default_matmul_precision", "highest")
+
 # What runs on JAX's own default device, be that a GPU (JAX_PLATFORMS=cuda,cpu); all else emulates,
 # divides over those devices or compares with what a CPU gave.
 _ANYWHERE = (
@@ -23,7 +28,7 @@ def _on_the_cpu(request):
     """The CPU as default device, unless a test runs xla alone."""
     name = request.node.name
     anywhere = request.path.stem in {f"test_{x}" for x in _ANYWHERE}
-    if anywhere and "gfx" not in name and "emulat" not in name:
+    if not _ON_GPU or (anywhere and "gfx" not in name and "emulat" not in name):
         yield
     else:
         with jax.default_device(jax.devices("cpu")[0]):
