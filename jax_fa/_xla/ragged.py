@@ -100,7 +100,7 @@ class Ragged(NamedTuple):
         A lane without a tile has a number past all blocks.
         """
         index = jnp.arange(self.width, dtype=jnp.int32) * self.steps + step
-        number = jnp.sum(self.tile_ends <= index[:, None], axis=1, dtype=jnp.int32)
+        number = jnp.sum(self.tile_ends[None] <= index[:, None], axis=1, dtype=jnp.int32)
         found = jnp.minimum(number, self.tile_ends.shape[0] - 1)
         blocks = _Blocks(*jnp.moveaxis(self.blocks[found], 1, 0))
         keys = blocks.first_keys + index - _before(self.tile_ends, found)
@@ -111,7 +111,7 @@ class Ragged(NamedTuple):
     def rows(self, tile: Any) -> Rows:
         """The rows of a step."""
         number, blocks, _ = tile
-        index = jnp.arange(self.block[0], dtype=jnp.int32)
+        index = jnp.arange(self.block[0], dtype=jnp.int32)[None]
         index = (blocks.start - blocks.query_start)[:, None] + index
         lengths = (x[:, None] for x in (blocks.query_length, blocks.key_length))
         valid = number < self.tile_ends.shape[0]
@@ -125,7 +125,7 @@ class Ragged(NamedTuple):
     def _rows(self, flat: jax.Array, start: jax.Array, size: int) -> jax.Array:
         if self.width == 1:
             return lax.dynamic_slice_in_dim(flat, start[0], size)[None]
-        return flat[start[:, None] + jnp.arange(size, dtype=jnp.int32)]
+        return flat[start[:, None] + jnp.arange(size, dtype=jnp.int32)[None]]
 
     def sums(self, heads: tuple[int, int], tail: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of what rows have in sum: by blocks."""
@@ -172,7 +172,7 @@ class Ragged(NamedTuple):
         size = self.block[1]
         if isinstance(keys, FlatKeys):
             start = jnp.clip(blocks.key_start + block * size, 0, keys.capacity - size)
-            index = (start - blocks.key_start)[:, None] + jnp.arange(size, dtype=jnp.int32)
+            index = (start - blocks.key_start)[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
             within = (index >= 0) & (index < blocks.key_length[:, None])
             at = KeyBlock(start, index, index >= (block * size)[:, None], within)
             key, value = (self._rows(x, start, size) for x in keys)
