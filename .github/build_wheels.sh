@@ -47,9 +47,15 @@ for machine in x86_64 aarch64; do
       -C "cmake.define.JAX_FA_HOST_TARGET=$machine-linux-gnu.$glibc" \
       -C "cmake.define.JAX_FA_CODE_OBJECTS=$code_objects"
     # Stops where a library or a symbol version is not to be had there; with nothing to graft, all
-    # that changes is the tag.
-    auditwheel repair --only-plat --plat "manylinux_${glibc/./_}_$machine" -w "$folder" \
-      "$work/$machine-$python"/*.whl
+    # that changes is the tag. auditwheel knows the tags of the machine that Python names.
+    python - "$machine" repair --only-plat --plat "manylinux_${glibc/./_}_$machine" -w "$folder" \
+      "$work/$machine-$python"/*.whl <<'END'
+import platform, sys
+machine = sys.argv.pop(1)
+platform.machine = lambda: machine
+from auditwheel.main import main
+sys.exit(main())
+END
   done
   code_objects=$work/x86_64/device
 done
