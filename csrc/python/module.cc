@@ -2,25 +2,22 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <array>
 #include <cstddef>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "ffi/handlers.h"
 #include "launch/attention.h"
-#include "runtime/code_objects.h"
 #include "runtime/hip_runtime.h"
 
 namespace nb = nanobind;
 
-// csrc/python/emulator.cc
-void BindEmulator(nb::module_& module);
+void BindTargets(nb::module_& module);   // csrc/python/targets.cc
+void BindEmulator(nb::module_& module);  // csrc/python/emulator.cc
 
 namespace {
 
@@ -39,37 +36,6 @@ nb::dict Registrations() {
 
 void RaiseUnlessOk(const jax_fa::Status& status) {
   if (!status.ok) throw std::runtime_error(status.message);
-}
-
-const jax_fa::Target& ToTarget(const std::string& name) {
-  const jax_fa::Target* target = jax_fa::FindTarget(name);
-  if (target == nullptr) {
-    const std::string names = jax_fa::TargetNames("or");
-    throw nb::value_error(("target must be " + names + "; got " + name).c_str());
-  }
-  return *target;
-}
-
-// The facts of runtime/targets.h that Python goes by.
-nb::dict Targets() {
-  nb::dict all;
-  for (const jax_fa::Target& target : jax_fa::kTargets) {
-    nb::dict facts;
-    facts["compute_units"] = target.compute_units;
-    facts["dies"] = target.dies;
-    facts["lds_bytes"] = target.lds_bytes;
-    facts["packed_rows"] = target.packed_rows;
-    facts["max_head_dim"] = target.max_head_dim();
-    facts["min_split_keys"] = target.min_split_keys();
-    all[nb::cast(target.name)] = facts;
-  }
-  return all;
-}
-
-nb::bytes CodeObject(const std::string& target) {
-  std::span<const std::byte> image;
-  if (!jax_fa::GetCodeObject(ToTarget(target), &image).ok) return nb::bytes("", 0);
-  return nb::bytes(image.data(), image.size());
 }
 
 std::vector<std::string> HipDevices() {
@@ -116,11 +82,9 @@ void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
 
 NB_MODULE(_native, module) {
   module.def("registrations", &Registrations);
-  module.def("targets", &Targets);
-  module.attr("head_dim_multiple") = jax_fa::kHeadDimMultiple;
-  module.def("code_object", &CodeObject, nb::arg("target"));
   module.def("hip_devices", &HipDevices);
   module.def("hip_flash", &HipFlash, nb::arg("device"), nb::arg("stream"), nb::arg("shape"),
              nb::arg("address"));
+  BindTargets(module);
   BindEmulator(module);
 }
