@@ -38,17 +38,19 @@ inline bool ClassOf(double v, uint32_t classes) {
                    (bits & 0x000fffffffffffffu) == 0, (bits & 0x0008000000000000u) != 0, classes);
 }
 
-#define JAX_FA_COMPARE(T, name, type, expression)  \
-  Lanes<[](T x, T y) -> bool {                     \
-    [[maybe_unused]] const auto a = Number(x);     \
-    [[maybe_unused]] const auto b = Number(y);     \
-    return (expression);                           \
-  }>("v_cmp_" name "_" type),                      \
-      Lanes<[](T x, T y) -> bool {                 \
-        [[maybe_unused]] const auto a = Number(x); \
-        [[maybe_unused]] const auto b = Number(y); \
-        return (expression);                       \
-      }>("v_cmpx_" name "_" type, OpClass::kValu, kWritesExec)
+// The rows of both forms, of one lane function.
+template <auto Fn, uint32_t kOptions = kPlain>
+constexpr std::array<Opcode, 2> Both(const char* mnemonic, const char* mnemonic_x) {
+  return {Lanes<Fn, kNoClamp, kOptions>(mnemonic),
+          Lanes<Fn, kNoClamp, kOptions>(mnemonic_x, OpClass::kValu, kWritesExec)};
+}
+
+#define JAX_FA_COMPARE(T, name, type, expression) \
+  Both<[](T x, T y) -> bool {                     \
+    [[maybe_unused]] const auto a = Number(x);    \
+    [[maybe_unused]] const auto b = Number(y);    \
+    return (expression);                          \
+  }>("v_cmp_" name "_" type, "v_cmpx_" name "_" type)
 
 // `lg`: ordered and different. The n-forms are true for NaN.
 #define JAX_FA_FLOAT_COMPARES(T, type)                                                             \
@@ -72,12 +74,10 @@ inline T Number(T v) {
       JAX_FA_COMPARE(T, "ge", type, (a >= b)), JAX_FA_COMPARE(T, "t", type, true)
 
 #define JAX_FA_CLASS(T, type)                                                            \
-  Lanes<[](T v, uint32_t classes) -> bool { return ClassOf(v, classes); }, kNoClamp,     \
-        kIgnoresMode>("v_cmp_class_" type),                                              \
-      Lanes<[](T v, uint32_t classes) -> bool { return ClassOf(v, classes); }, kNoClamp, \
-            kIgnoresMode>("v_cmpx_class_" type, OpClass::kValu, kWritesExec)
+  Both<[](T v, uint32_t classes) -> bool { return ClassOf(v, classes); }, kIgnoresMode>( \
+      "v_cmp_class_" type, "v_cmpx_class_" type)
 
-constexpr Opcode kRows[] = {
+constexpr std::array<Opcode, 2> kPairs[] = {
     JAX_FA_FLOAT_COMPARES(float, "f32"),
     JAX_FA_FLOAT_COMPARES(Half, "f16"),
     JAX_FA_FLOAT_COMPARES(double, "f64"),
@@ -91,6 +91,11 @@ constexpr Opcode kRows[] = {
     JAX_FA_CLASS(Half, "f16"),
     JAX_FA_CLASS(double, "f64"),
 };
+constexpr auto kRows = [] {
+  std::array<Opcode, 2 * std::size(kPairs)> rows{};
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = kPairs[i / 2][i % 2];
+  return rows;
+}();
 
 }  // namespace
 

@@ -65,8 +65,9 @@ struct ResultOf<WithBit<T>> {
 template <auto Fn>
 using SignatureOf = Signature<decltype(&decltype(Fn)::operator())>;
 
+// Out of line: the common and the general path share one copy of the loop.
 template <auto Fn>
-void Rows(uint32_t* const* out, const uint32_t* const* in_rows, int lanes) {
+[[gnu::noinline]] void Rows(uint32_t* const* out, const uint32_t* const* in_rows, int lanes) {
   using S = SignatureOf<Fn>;
   using R = typename S::Result;
   // Copies of the pointers: the stores below cannot change these.
@@ -143,23 +144,29 @@ inline const uint32_t* WithSigns(const Modifiers& mod, int place, const uint32_t
   return scratch;
 }
 
-// The common case inline: default modes, and no modifiers but signs of float32 sources. Everything
-// else: ExecValuGeneral.
-template <const ValuOp& op>
-void ExecOp(Wave& wave, const Instruction& instruction) {
-  constexpr bool kSigns = AllSourcesF32(op);
+// What a lane function's surroundings depend on: all of the operation but the function.
+constexpr ValuOp ShapeOf(ValuOp op) {
+  op.rows = op.clamped = nullptr;
+  return op;
+}
+
+// The common case: default modes, and no modifiers but signs of float32 sources. Everything else:
+// ExecValuGeneral. One copy serves all operations of a shape.
+template <ValuOp kShape>
+[[gnu::noinline]] void ExecShape(Wave& wave, const Instruction& instruction, const ValuOp& op) {
+  constexpr bool kSigns = AllSourcesF32(kShape);
   const bool plain = kSigns ? IsPlainButSigns(instruction.mod) : IsPlain(instruction.mod);
-  if (!plain || (UsesFloat(op) && !DefaultMode(wave)) ||
-      (Is16Bit(op.result) && (instruction.opcode->flags & kKeepsOtherHalf) != 0)) [[unlikely]] {
+  if (!plain || (UsesFloat(kShape) && !DefaultMode(wave)) ||
+      (Is16Bit(kShape.result) && (instruction.opcode->flags & kKeepsOtherHalf) != 0)) [[unlikely]] {
     ExecValuGeneral(wave, instruction, op);
     return;
   }
   alignas(64) uint32_t scratch[8][kLaneStride];
   const uint32_t* in[8] = {};
-  constexpr int kCount = SourceCount(op);
+  constexpr int kCount = SourceCount(kShape);
   for (int i = 0; i < kCount; ++i) {
-    const LaneType type = op.sources[static_cast<size_t>(i)];
-    const Operand& operand = op.accumulates && i == kCount - 1
+    const LaneType type = kShape.sources[static_cast<size_t>(i)];
+    const Operand& operand = kShape.accumulates && i == kCount - 1
                                  ? instruction.dst
                                  : instruction.src[static_cast<size_t>(i)];
     if (type == LaneType::kLaneBit) {
@@ -171,24 +178,22 @@ void ExecOp(Wave& wave, const Instruction& instruction) {
     if constexpr (kSigns) in[2 * i] = WithSigns(instruction.mod, i, in[2 * i], scratch[2 * i]);
     if (Is64Bit(type)) in[2 * i + 1] = SourceRow(wave, operand, 1, scratch[2 * i + 1]);
   }
-  if constexpr (op.reads_vcc) {
+  if constexpr (kShape.reads_vcc) {
     ExpandMask(wave.ReadMask(kSgprVccLo), scratch[6]);
     in[6] = in[7] = scratch[6];
   }
   alignas(64) uint32_t bits[kLaneStride];
   const int lanes = wave.lanes;
   const uint64_t exec = wave.exec;
-  if constexpr (op.result != LaneType::kNone) {
-    constexpr bool k64Bit = Is64Bit(op.result);
+  if constexpr (kShape.result != LaneType::kNone) {
+    constexpr bool k64Bit = Is64Bit(kShape.result);
     uint32_t* const low = wave.Row(instruction.dst.index);
     uint32_t* const high = k64Bit ? low + kLaneStride : low;
-    if (wave.AllLanes()) {
-      uint32_t* const out[3] = {low, high, bits};
-      op.rows(out, in, lanes);
-    } else {
-      alignas(64) uint32_t value[2][kLaneStride];
-      uint32_t* const out[3] = {value[0], value[1], bits};
-      op.rows(out, in, lanes);
+    const bool all = wave.AllLanes();
+    alignas(64) uint32_t value[2][kLaneStride];
+    uint32_t* const out[3] = {all ? low : value[0], all ? high : value[1], bits};
+    op.rows(out, in, lanes);
+    if (!all) {
       BlendRow(low, value[0], exec);
       if constexpr (k64Bit) BlendRow(high, value[1], exec);
     }
@@ -196,11 +201,16 @@ void ExecOp(Wave& wave, const Instruction& instruction) {
     uint32_t* const out[3] = {nullptr, nullptr, bits};
     op.rows(out, in, lanes);
   }
-  if constexpr (op.lane_bits) {
+  if constexpr (kShape.lane_bits) {
     const uint64_t mask = PackMask(bits, lanes) & exec;
     wave.WriteMask(instruction.sdst.index, mask);
     if ((instruction.opcode->flags & kWritesExec) != 0) wave.exec = mask;
   }
+}
+
+template <const ValuOp& op>
+void ExecOp(Wave& wave, const Instruction& instruction) {
+  ExecShape<ShapeOf(op)>(wave, instruction, op);
 }
 
 constexpr uint8_t DwordsOf(LaneType type) {
@@ -242,12 +252,13 @@ constexpr Opcode Lanes(const char* mnemonic, OpClass op_class = OpClass::kValu,
 
 // A packed instruction (VOP3P) does one operation in both halves: Fn works on one half, which is
 // a 16-bit value or, of a register pair, a float.
-template <const ValuOp& op>
-void ExecPacked(Wave& wave, const Instruction& instruction) {
+template <ValuOp kShape>
+[[gnu::noinline]] void ExecPackedShape(Wave& wave, const Instruction& instruction,
+                                       const ValuOp& op) {
   const Modifiers& mod = instruction.mod;
-  constexpr bool kDwords = op.result == LaneType::kF32 || op.result == LaneType::kB32;
+  constexpr bool kDwords = kShape.result == LaneType::kF32 || kShape.result == LaneType::kB32;
   if constexpr (kDwords) {
-    constexpr int kCount = SourceCount(op);
+    constexpr int kCount = SourceCount(kShape);
     bool plain = (mod.neg | mod.abs | static_cast<uint8_t>(mod.clamp)) == 0 && DefaultMode(wave);
     for (int i = 0; i < kCount; ++i) {
       plain &= instruction.src[static_cast<size_t>(i)].kind == OperandKind::kVgpr;
@@ -271,6 +282,11 @@ void ExecPacked(Wave& wave, const Instruction& instruction) {
     }
   }
   ExecPackedGeneral(wave, instruction, op);
+}
+
+template <const ValuOp& op>
+void ExecPacked(Wave& wave, const Instruction& instruction) {
+  ExecPackedShape<ShapeOf(op)>(wave, instruction, op);
 }
 
 template <auto Fn, auto Clamped = kNoClamp, uint32_t kOptions = kPlain>
