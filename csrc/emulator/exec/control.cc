@@ -10,8 +10,6 @@ namespace {
 
 using u32 = uint32_t;
 
-void Nothing(Wave&, const Instruction&) {}
-
 void Branch(Wave& wave, const Instruction& instruction) {
   wave.pc += static_cast<u32>(instruction.simm16) * 4;
 }
@@ -166,7 +164,7 @@ void DenormMode(Wave& wave, const Instruction& instruction) {
 #define WAIT(name, exec) CONTROL(name, OpClass::kWait, exec, 0)
 
 constexpr uint32_t kVcc = kReadsVccImplicitly;
-constexpr ScalarOp kOps[] = {
+constexpr ScalarOp kScalarControlOps[] = {
     {kSopp,
      "s_nop",
      OpClass::kNop,
@@ -339,6 +337,6 @@ constexpr ScalarOp kOps[] = {
 
 }  // namespace
 
-std::span<const ScalarOp> ScalarControlOps() { return kOps; }
+std::span<const ScalarOp> ScalarControlOps() { return kScalarControlOps; }
 
 }  // namespace jax_fa::emulator

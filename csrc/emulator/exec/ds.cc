@@ -105,8 +105,8 @@ void ExecWrite2(Wave& wave, const Instruction& instruction) {
   Push(wave, instruction, Issue(wave, instruction, Counter::kDs));
 }
 
-// Transposing read of kBits-bit elements. The 16 lanes of a group give the addresses of kRows x (16
-// / lanes per row) pieces of 64 bits: lane t receives column t, element j of it from row j.
+// Transposing read of kBits-bit elements. The 16 lanes of a group give the addresses of kDsRows x
+// (16 / lanes per row) pieces of 64 bits: lane t receives column t, element j of it from row j.
 template <int kBits>
 void ExecReadTranspose(Wave& wave, const Instruction& instruction) {
   constexpr int kElements = 64 / kBits;         // of one lane: rows of the block
@@ -218,7 +218,7 @@ void ExecNothing(Wave&, const Instruction&) {}
       JAX_FA_LDS_ATOMIC(kMaxFloat, "max", "f" bits, U),                                           \
       AtomicRow<Atomic::kSwap, U, true>("ds_wrxchg_rtn_b" bits)
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kDsRows[] = {
     Read<kDword1>("ds_read_b32"),
     Read<kDword2>("ds_read_b64"),
     Read<kDword3>("ds_read_b96"),
@@ -260,6 +260,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> DsRows() { return kRows; }
+std::span<const Opcode> DsRows() { return kDsRows; }
 
 }  // namespace jax_fa::emulator

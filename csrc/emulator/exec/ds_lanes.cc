@@ -70,7 +70,7 @@ void ExecSwizzle(Wave& wave, const Instruction& instruction) {
   Push(wave, instruction, result);
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kDsLaneRows[] = {
     MemoryRow("ds_bpermute_b32", OpClass::kLdsRead, &ExecBpermute, 1, {1, 1, 0}, kCrossLane),
     MemoryRow("ds_permute_b32", OpClass::kLdsRead, &ExecPermute, 1, {1, 1, 0}, kCrossLane),
     MemoryRow("ds_swizzle_b32", OpClass::kLdsRead, &ExecSwizzle, 1, {1, 0, 0}, kCrossLane),
@@ -78,6 +78,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> DsLaneRows() { return kRows; }
+std::span<const Opcode> DsLaneRows() { return kDsLaneRows; }
 
 }  // namespace jax_fa::emulator

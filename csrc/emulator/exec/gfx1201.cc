@@ -125,8 +125,8 @@ void ExecCacheControl(Wave& wave, const Instruction& instruction) {
   Push(wave, instruction, Issue(wave, instruction, kCounter));
 }
 
-constexpr Opcode Row(const char* mnemonic, OpClass op_class, ExecFn exec, uint8_t dst,
-                     std::array<uint8_t, 3> src, uint32_t flags) {
+constexpr Opcode LaneRow(const char* mnemonic, OpClass op_class, ExecFn exec, uint8_t dst,
+                         std::array<uint8_t, 3> src, uint32_t flags) {
   Opcode row{};
   row.mnemonic = mnemonic;
   row.op_class = op_class;
@@ -147,17 +147,18 @@ ExecFn ChooseDualExec(const Instruction& x, const Instruction& y) {
 std::span<const Opcode> Gfx1201OwnRows() {
   constexpr uint32_t kLanes = kCrossLane | kReadsDst | kIntSources;
   static constexpr Opcode kRows[] = {
-      With(Row("v_permlane16_b32", OpClass::kValu, ExecPermlane16<0>, 1, {1, 1, 1}, kLanes),
+      With(LaneRow("v_permlane16_b32", OpClass::kValu, ExecPermlane16<0>, 1, {1, 1, 1}, kLanes),
            HazardClass::kSwapLanes),
-      With(Row("v_permlanex16_b32", OpClass::kValu, ExecPermlane16<16>, 1, {1, 1, 1}, kLanes),
+      With(LaneRow("v_permlanex16_b32", OpClass::kValu, ExecPermlane16<16>, 1, {1, 1, 1}, kLanes),
            HazardClass::kSwapLanes),
-      With(Row("v_permlane16_var_b32", OpClass::kValu, ExecPermlane16Var<0>, 1, {1, 1, 0}, kLanes),
+      With(LaneRow("v_permlane16_var_b32", OpClass::kValu, ExecPermlane16Var<0>, 1, {1, 1, 0},
+                   kLanes),
            HazardClass::kSwapLanes),
-      With(
-          Row("v_permlanex16_var_b32", OpClass::kValu, ExecPermlane16Var<16>, 1, {1, 1, 0}, kLanes),
-          HazardClass::kSwapLanes),
-      With(Row("v_permlane64_b32", OpClass::kValu, ExecPermlane64, 1, {1, 0, 0},
-               kCrossLane | kIntSources),
+      With(LaneRow("v_permlanex16_var_b32", OpClass::kValu, ExecPermlane16Var<16>, 1, {1, 1, 0},
+                   kLanes),
+           HazardClass::kSwapLanes),
+      With(LaneRow("v_permlane64_b32", OpClass::kValu, ExecPermlane64, 1, {1, 0, 0},
+                   kCrossLane | kIntSources),
            HazardClass::kSwapLanes),
       MemoryRow("global_load_tr_b128", OpClass::kVmemLoad, ExecLoadTranspose, 4, {2, 0, 2}, 0),
       MemoryRow("global_inv", OpClass::kVmemLoad, ExecCacheControl<Counter::kLoad>, 0, {}, 0),

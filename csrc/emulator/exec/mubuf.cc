@@ -126,7 +126,7 @@ constexpr Opcode AtomicRow(const char* mnemonic) {
       AtomicRow<Atomic::kInc, U>("buffer_atomic_inc" x2),             \
       AtomicRow<Atomic::kDec, U>("buffer_atomic_dec" x2)
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kMubufRows[] = {
     MemoryRow("buffer_wbl2", OpClass::kVmemStore, &ExecCacheControl, 0, {0, 0, 0}, 0),
     MemoryRow("buffer_inv", OpClass::kVmemStore, &ExecCacheControl, 0, {0, 0, 0}, 0),
     Load<kUByte>("buffer_load_ubyte"),
@@ -159,6 +159,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> MubufRows() { return kRows; }
+std::span<const Opcode> MubufRows() { return kMubufRows; }
 
 }  // namespace jax_fa::emulator

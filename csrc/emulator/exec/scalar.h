@@ -24,6 +24,15 @@ struct ScalarOp {
   OpTraits traits = {};
 };
 
+// What rows are made of: flags, and dwords of the sources.
+inline constexpr OpClass kAlu = OpClass::kSalu;
+inline constexpr uint32_t kW = kWritesScc, kRW = kReadsScc | kWritesScc;
+inline constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k2 = {2, 0, 0}, k11 = {1, 1, 0},
+                                        k22 = {2, 2, 0}, k21 = {2, 1, 0}, k111 = {1, 1, 1};
+
+// An instruction that has no effect here.
+inline void Nothing(Wave&, const Instruction&) {}
+
 std::span<const ScalarOp> ScalarAluOps();      // exec/sop2.cc
 std::span<const ScalarOp> ScalarMoveOps();     // exec/sop1.cc
 std::span<const ScalarOp> ScalarFloatOps();    // exec/scalar_float.cc

@@ -195,27 +195,24 @@ void PackHalvesTowardZero(Wave& wave, const Instruction& instruction) {
   WriteScalar32(wave, instruction.dst, low | (high << 16));
 }
 
-constexpr OpClass kAlu = OpClass::kSalu;
-constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k11 = {1, 1, 0}, k111 = {1, 1, 1};
-
-#define UNARY(name, exec, flags) {kSop1, name, kAlu, exec, 1, k1, flags}
+#define FLOAT_UNARY(name, exec, flags) {kSop1, name, kAlu, exec, 1, k1, flags}
 #define BINARY(name, exec, flags) {kSop2, name, kAlu, exec, 1, k11, flags}
-#define COMPARES(type, Format, flags)                               \
-  COMPARE("s_cmp_lt_" type, Format, a < b, flags),                  \
-      COMPARE("s_cmp_eq_" type, Format, a == b, flags),             \
-      COMPARE("s_cmp_le_" type, Format, a <= b, flags),             \
-      COMPARE("s_cmp_gt_" type, Format, a > b, flags),              \
-      COMPARE("s_cmp_lg_" type, Format, a<b || a> b, flags),        \
-      COMPARE("s_cmp_ge_" type, Format, a >= b, flags),             \
-      COMPARE("s_cmp_o_" type, Format, a == a && b == b, flags),    \
-      COMPARE("s_cmp_u_" type, Format, a != a || b != b, flags),    \
-      COMPARE("s_cmp_nge_" type, Format, !(a >= b), flags),         \
-      COMPARE("s_cmp_nlg_" type, Format, !(a < b || a > b), flags), \
-      COMPARE("s_cmp_ngt_" type, Format, !(a > b), flags),          \
-      COMPARE("s_cmp_nle_" type, Format, !(a <= b), flags),         \
-      COMPARE("s_cmp_neq_" type, Format, a != b, flags),            \
-      COMPARE("s_cmp_nlt_" type, Format, !(a < b), flags)
-#define COMPARE(name, Format, expression, flags)                                 \
+#define FLOAT_COMPARES(type, Format, flags)                               \
+  FLOAT_COMPARE("s_cmp_lt_" type, Format, a < b, flags),                  \
+      FLOAT_COMPARE("s_cmp_eq_" type, Format, a == b, flags),             \
+      FLOAT_COMPARE("s_cmp_le_" type, Format, a <= b, flags),             \
+      FLOAT_COMPARE("s_cmp_gt_" type, Format, a > b, flags),              \
+      FLOAT_COMPARE("s_cmp_lg_" type, Format, a<b || a> b, flags),        \
+      FLOAT_COMPARE("s_cmp_ge_" type, Format, a >= b, flags),             \
+      FLOAT_COMPARE("s_cmp_o_" type, Format, a == a && b == b, flags),    \
+      FLOAT_COMPARE("s_cmp_u_" type, Format, a != a || b != b, flags),    \
+      FLOAT_COMPARE("s_cmp_nge_" type, Format, !(a >= b), flags),         \
+      FLOAT_COMPARE("s_cmp_nlg_" type, Format, !(a < b || a > b), flags), \
+      FLOAT_COMPARE("s_cmp_ngt_" type, Format, !(a > b), flags),          \
+      FLOAT_COMPARE("s_cmp_nle_" type, Format, !(a <= b), flags),         \
+      FLOAT_COMPARE("s_cmp_neq_" type, Format, a != b, flags),            \
+      FLOAT_COMPARE("s_cmp_nlt_" type, Format, !(a < b), flags)
+#define FLOAT_COMPARE(name, Format, expression, flags)                           \
   {kSopc,                                                                        \
    name,                                                                         \
    kAlu,                                                                         \
@@ -224,7 +221,7 @@ constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k11 = {1, 1, 0}, k111 = {1, 1, 
    k11,                                                                          \
    kWritesScc | flags}
 
-constexpr ScalarOp kOps[] = {
+constexpr ScalarOp kScalarFloatOps[] = {
     BINARY("s_add_f32", (Binary<F32, [](float a, float b) { return a + b; }>), 0),
     BINARY("s_sub_f32", (Binary<F32, [](float a, float b) { return a - b; }>), 0),
     BINARY("s_min_num_f32", (Binary<F32, kMinNumber<float>>), 0),
@@ -245,28 +242,28 @@ constexpr ScalarOp kOps[] = {
     BINARY("s_minimum_f16", (Binary<F16, kMinimum<double>>), kF16Sources),
     BINARY("s_maximum_f16", (Binary<F16, kMaximum<double>>), kF16Sources),
 
-    UNARY("s_ceil_f32", (Unary<F32, [](float a) { return std::ceil(a); }>), 0),
-    UNARY("s_floor_f32", (Unary<F32, [](float a) { return std::floor(a); }>), 0),
-    UNARY("s_trunc_f32", (Unary<F32, [](float a) { return std::trunc(a); }>), 0),
-    UNARY("s_rndne_f32", (Unary<F32, kRoundEven<float>>), 0),
-    UNARY("s_cvt_f32_i32", IntegerToFloat<int32_t>, 0),
-    UNARY("s_cvt_f32_u32", IntegerToFloat<uint32_t>, 0),
-    UNARY("s_cvt_i32_f32", FloatToInteger<int32_t>, 0),
-    UNARY("s_cvt_u32_f32", FloatToInteger<uint32_t>, 0),
-    UNARY("s_cvt_f16_f32", FloatToHalf, 0),
-    UNARY("s_cvt_f32_f16", HalfToFloat<0>, kF16Sources),
-    UNARY("s_cvt_hi_f32_f16", HalfToFloat<16>, kF16Sources),
-    UNARY("s_ceil_f16", (Unary<F16, [](double a) { return std::ceil(a); }>), kF16Sources),
-    UNARY("s_floor_f16", (Unary<F16, [](double a) { return std::floor(a); }>), kF16Sources),
-    UNARY("s_trunc_f16", (Unary<F16, [](double a) { return std::trunc(a); }>), kF16Sources),
-    UNARY("s_rndne_f16", (Unary<F16, kRoundEven<double>>), kF16Sources),
+    FLOAT_UNARY("s_ceil_f32", (Unary<F32, [](float a) { return std::ceil(a); }>), 0),
+    FLOAT_UNARY("s_floor_f32", (Unary<F32, [](float a) { return std::floor(a); }>), 0),
+    FLOAT_UNARY("s_trunc_f32", (Unary<F32, [](float a) { return std::trunc(a); }>), 0),
+    FLOAT_UNARY("s_rndne_f32", (Unary<F32, kRoundEven<float>>), 0),
+    FLOAT_UNARY("s_cvt_f32_i32", IntegerToFloat<int32_t>, 0),
+    FLOAT_UNARY("s_cvt_f32_u32", IntegerToFloat<uint32_t>, 0),
+    FLOAT_UNARY("s_cvt_i32_f32", FloatToInteger<int32_t>, 0),
+    FLOAT_UNARY("s_cvt_u32_f32", FloatToInteger<uint32_t>, 0),
+    FLOAT_UNARY("s_cvt_f16_f32", FloatToHalf, 0),
+    FLOAT_UNARY("s_cvt_f32_f16", HalfToFloat<0>, kF16Sources),
+    FLOAT_UNARY("s_cvt_hi_f32_f16", HalfToFloat<16>, kF16Sources),
+    FLOAT_UNARY("s_ceil_f16", (Unary<F16, [](double a) { return std::ceil(a); }>), kF16Sources),
+    FLOAT_UNARY("s_floor_f16", (Unary<F16, [](double a) { return std::floor(a); }>), kF16Sources),
+    FLOAT_UNARY("s_trunc_f16", (Unary<F16, [](double a) { return std::trunc(a); }>), kF16Sources),
+    FLOAT_UNARY("s_rndne_f16", (Unary<F16, kRoundEven<double>>), kF16Sources),
 
-    COMPARES("f32", F32, 0),
-    COMPARES("f16", F16, kF16Sources),
+    FLOAT_COMPARES("f32", F32, 0),
+    FLOAT_COMPARES("f16", F16, kF16Sources),
 };
 
 }  // namespace
 
-std::span<const ScalarOp> ScalarFloatOps() { return kOps; }
+std::span<const ScalarOp> ScalarFloatOps() { return kScalarFloatOps; }
 
 }  // namespace jax_fa::emulator

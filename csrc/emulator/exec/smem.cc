@@ -97,14 +97,12 @@ void ReadTime(Wave& wave, const Instruction& instruction) {
   Push(wave, instruction, result);
 }
 
-void Nothing(Wave&, const Instruction&) {}
-
 constexpr OpClass kLoad = OpClass::kSmem;
 #define LOAD(name, exec, dwords) {kSmemEncoding, name, kLoad, exec, dwords, {2, 1, 0}, 0}
 #define BUFFER_LOAD(name, exec, dwords) {kSmemEncoding, name, kLoad, exec, dwords, {4, 1, 0}, 0}
 #define NOTHING(name) {kSmemEncoding, name, kLoad, Nothing, 0, {}, 0}
 
-constexpr ScalarOp kOps[] = {
+constexpr ScalarOp kScalarMemoryOps[] = {
     LOAD("s_load_dword", Load<1>, 1),
     LOAD("s_load_dwordx2", Load<2>, 2),
     LOAD("s_load_dwordx4", Load<4>, 4),
@@ -141,6 +139,6 @@ constexpr ScalarOp kOps[] = {
 
 }  // namespace
 
-std::span<const ScalarOp> ScalarMemoryOps() { return kOps; }
+std::span<const ScalarOp> ScalarMemoryOps() { return kScalarMemoryOps; }
 
 }  // namespace jax_fa::emulator

@@ -11,10 +11,6 @@ using u64 = uint64_t;
 using i32 = int32_t;
 using i64 = int64_t;
 
-constexpr OpClass kAlu = OpClass::kSalu;
-constexpr uint32_t kW = kWritesScc;
-constexpr std::array<uint8_t, 3> k1 = {1, 0, 0}, k2 = {2, 0, 0};
-
 template <class D, class A, auto kFn>
 constexpr ExecFn kPlain = ScalarUnary<D, A, Scc::kKeep, kFn>;
 template <class D, class A, auto kFn>
@@ -161,7 +157,7 @@ void MoveRelativeDestination(Wave& wave, const Instruction& instruction) {
         kW | kReadsExec | kWritesExec                                             \
   }
 
-constexpr ScalarOp kOps[] = {
+constexpr ScalarOp kScalarMoveOps[] = {
     UNARY("s_mov_b32", u32, u32, (kPlain<u32, u32, kIdentity<u32>>), 0),
     {kSop1,
      "s_mov_b64",
@@ -263,6 +259,6 @@ constexpr ScalarOp kOps[] = {
 
 }  // namespace
 
-std::span<const ScalarOp> ScalarMoveOps() { return kOps; }
+std::span<const ScalarOp> ScalarMoveOps() { return kScalarMoveOps; }
 
 }  // namespace jax_fa::emulator

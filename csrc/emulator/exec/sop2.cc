@@ -92,10 +92,6 @@ constexpr auto kPack = [](u32 a, u32 b) {
   return ((a >> (16 * kHalfA)) & 0xffffu) | (((b >> (16 * kHalfB)) & 0xffffu) << 16);
 };
 
-constexpr OpClass kAlu = OpClass::kSalu;
-constexpr uint32_t kW = kWritesScc, kRW = kReadsScc | kWritesScc;
-constexpr std::array<uint8_t, 3> k11 = {1, 1, 0}, k22 = {2, 2, 0}, k21 = {2, 1, 0}, k10 = {1, 0, 0};
-
 // SOPK: the immediate is the second operand. Compares extend it as their type says.
 template <class T, auto kFn>
 void CompareImmediate(Wave& wave, const Instruction& instruction) {
@@ -147,9 +143,9 @@ constexpr auto kTestBit = [](T a, u32 b) { return ((a >> (b & kShiftMask<T>)) & 
 
 #define COMPARE(name, T, fn) {kSopc, "s_cmp_" name, kAlu, ScalarCompare<T, T, fn<T>>, 0, k11, kW}
 #define COMPARE_IMMEDIATE(name, T, fn) \
-  {kSopk, "s_cmpk_" name, kAlu, CompareImmediate<T, fn<T>>, 0, k10, kW}
+  {kSopk, "s_cmpk_" name, kAlu, CompareImmediate<T, fn<T>>, 0, k1, kW}
 
-constexpr ScalarOp kOps[] = {
+constexpr ScalarOp kScalarAluOps[] = {
     {kSop2, "s_add_u32", kAlu, kSame<u32, Scc::kOwn, kAddCarry>, 1, k11, kW},
     {kSop2, "s_sub_u32", kAlu, kSame<u32, Scc::kOwn, kSubBorrow>, 1, k11, kW},
     {kSop2, "s_add_i32", kAlu, kSame<i32, Scc::kOwn, kAddSigned>, 1, k11, kW},
@@ -258,6 +254,6 @@ constexpr ScalarOp kOps[] = {
 
 }  // namespace
 
-std::span<const ScalarOp> ScalarAluOps() { return kOps; }
+std::span<const ScalarOp> ScalarAluOps() { return kScalarAluOps; }
 
 }  // namespace jax_fa::emulator

@@ -203,7 +203,7 @@ constexpr Opcode LoadLds(const char* mnemonic) {
       AtomicRow<space, Atomic::kMinFloat, uint64_t>(name "_atomic_min_f64"), \
       AtomicRow<space, Atomic::kMaxFloat, uint64_t>(name "_atomic_max_f64")
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kVmemRows[] = {
     JAX_FA_LOADS_AND_STORES(Space::kGlobal, "global"),
     JAX_FA_LOADS_AND_STORES(Space::kFlat, "flat"),
     JAX_FA_LOADS_AND_STORES(Space::kScratch, "scratch"),
@@ -220,6 +220,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> VmemRows() { return kRows; }
+std::span<const Opcode> VmemRows() { return kVmemRows; }
 
 }  // namespace jax_fa::emulator

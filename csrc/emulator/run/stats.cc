@@ -11,7 +11,7 @@ constexpr const char* kClassNames[] = {
     "lds_dma", "wait",          "barrier",  "branch",      "nop"};
 static_assert(std::size(kClassNames) == static_cast<size_t>(OpClass::kCount));
 
-constexpr size_t kMaxFindings = 1000;
+constexpr size_t kMaxOfLaunch = 1000;
 
 void AddTraffic(const Traffic& from, Traffic* to) {
   to->read_bytes += from.read_bytes;
@@ -52,7 +52,7 @@ LaunchResult Totals::Result(const LaunchContext& launch,
   result.bank_conflicts = bank_conflicts_;
   for (const auto& [group, texts] : findings) {
     for (const std::string& text : texts) {
-      if (result.findings.size() < kMaxFindings) result.findings.push_back(text);
+      if (result.findings.size() < kMaxOfLaunch) result.findings.push_back(text);
     }
   }
   return result;

@@ -108,6 +108,10 @@ inline Half FmaHalf(Half a, Half b, Half c) {
   return ToHalf(AsFloat(inexact ? bits + toward : bits));
 }
 
+// Two halves of a register.
+inline uint32_t Pair(Half low, Half high) { return low.bits | uint32_t{high.bits} << 16; }
+inline uint32_t Pair(uint32_t low, uint32_t high) { return (low & 0xffffu) | high << 16; }
+
 // ---- rounding to integers ----
 inline float Truncate(float v) {
   const float magnitude = Abs(v);
@@ -174,6 +178,20 @@ inline float Minimum(float a, float b) {
 inline float Maximum(float a, float b) {
   const float larger = a > b ? a : b > a ? b : AsFloat(AsBits(a) & AsBits(b));
   return a != a ? a : b != b ? b : larger;
+}
+
+// ---- the same of integers ----
+template <class T>
+inline T Smaller(T a, T b) {
+  return a < b ? a : b;
+}
+template <class T>
+inline T Larger(T a, T b) {
+  return a > b ? a : b;
+}
+template <class T>
+inline T Middle(T a, T b, T c) {
+  return Larger(Smaller(a, b), Smaller(Larger(a, b), c));
 }
 
 // ---- transcendentals, at most 1 ulp from the true value ----

@@ -105,7 +105,7 @@ constexpr Opcode Smfmac(const char* mnemonic) {
   return row;
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kMatrixRows[] = {
     Mfma<Format::kBf16, 16, 32>("v_mfma_f32_16x16x32_bf16"),
     Mfma<Format::kF16, 16, 32>("v_mfma_f32_16x16x32_f16"),
     Mfma<Format::kBf16, 32, 16>("v_mfma_f32_32x32x16_bf16"),
@@ -128,6 +128,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> MatrixRows() { return kRows; }
+std::span<const Opcode> MatrixRows() { return kMatrixRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -132,7 +132,7 @@ constexpr Opcode Integers(const char* mnemonic) {
              kSize * kSize / kLaneStride, {.passes = kSize == 32 ? 8 : 4, .wide = kSize == 32});
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kMatrixBlockRows[] = {
     Blocks<Format::kBf16, 4>("v_mfma_f32_4x4x4_16b_bf16"),
     Blocks<Format::kBf16, 16>("v_mfma_f32_16x16x4_4b_bf16"),
     Blocks<Format::kBf16, 32>("v_mfma_f32_32x32x4_2b_bf16"),
@@ -150,6 +150,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> MatrixBlockRows() { return kRows; }
+std::span<const Opcode> MatrixBlockRows() { return kMatrixBlockRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -171,7 +171,7 @@ constexpr Opcode LoadScale() {
   return row;
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kMatrixNarrowRows[] = {
     Row<16>("v_mfma_f32_16x16x128_f8f6f4", &ExecNarrow<16>),
     Row<32>("v_mfma_f32_32x32x64_f8f6f4", &ExecNarrow<32>),
     Row<16>("v_mfma_scale_f32_16x16x128_f8f6f4", &ExecScaled<16>),
@@ -189,6 +189,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> MatrixNarrowRows() { return kRows; }
+std::span<const Opcode> MatrixNarrowRows() { return kMatrixNarrowRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

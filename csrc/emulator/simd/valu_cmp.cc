@@ -91,7 +91,7 @@ constexpr std::array<Opcode, 2> kPairs[] = {
     JAX_FA_CLASS(Half, "f16"),
     JAX_FA_CLASS(double, "f64"),
 };
-constexpr auto kRows = [] {
+constexpr auto kValuCompareRows = [] {
   std::array<Opcode, 2 * std::size(kPairs)> rows{};
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = kPairs[i / 2][i % 2];
   return rows;
@@ -99,6 +99,6 @@ constexpr auto kRows = [] {
 
 }  // namespace
 
-std::span<const Opcode> ValuCompareRows() { return kRows; }
+std::span<const Opcode> ValuCompareRows() { return kValuCompareRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -7,8 +7,6 @@
 namespace jax_fa::emulator::JAX_FA_SIMD {
 namespace {
 
-inline uint32_t Pair(Half low, Half high) { return low.bits | uint32_t{high.bits} << 16; }
-inline uint32_t Pair(uint32_t low, uint32_t high) { return (low & 0xffffu) | high << 16; }
 template <class Narrow>
 inline uint64_t PairOfFloats(uint32_t v) {
   const uint64_t high = AsBits(Narrow::Value(v >> 8 & 0xff));
@@ -49,7 +47,7 @@ inline uint32_t InsertByte(float v, uint32_t byte, uint32_t into) {
   return (into & ~(0xffu << shift)) | (value << shift);
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuConvertRows[] = {
     Lanes<[](int32_t v) { return static_cast<float>(v); }>("v_cvt_f32_i32"),
     Lanes<[](uint32_t v) { return static_cast<float>(v); }>("v_cvt_f32_u32"),
     Lanes<[](float v) { return ToInt32(v); }, kNoClamp, kIgnoresMode>("v_cvt_i32_f32"),
@@ -122,6 +120,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuConvertRows() { return kRows; }
+std::span<const Opcode> ValuConvertRows() { return kValuConvertRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

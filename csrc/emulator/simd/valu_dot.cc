@@ -53,7 +53,7 @@ constexpr Opcode Dot(const char* mnemonic) {
   return With(Lanes<Fn, Clamped, kOptions>(mnemonic), HazardClass::kDot);
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuDotRows[] = {
     Dot<kDotF16>("v_dot2_f32_f16"),
     Dot<kDotF16, kNoClamp, kAccumulates>("v_dot2c_f32_f16"),
     Dot<kDotBf16>("v_dot2_f32_bf16"),
@@ -71,6 +71,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuDotRows() { return kRows; }
+std::span<const Opcode> ValuDotRows() { return kValuDotRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -51,18 +51,6 @@ inline uint16_t SaturateU16(int64_t v) {
 inline int16_t SaturateI16(int64_t v) {
   return static_cast<int16_t>(v < -32768 ? -32768 : v > 32767 ? 32767 : v);
 }
-template <class T>
-inline T Smaller(T a, T b) {
-  return a < b ? a : b;
-}
-template <class T>
-inline T Larger(T a, T b) {
-  return a > b ? a : b;
-}
-template <class T>
-inline T Middle(T a, T b, T c) {
-  return Larger(Smaller(a, b), Smaller(Larger(a, b), c));
-}
 using U16 = uint16_t;
 using I16 = int16_t;
 
@@ -97,9 +85,7 @@ constexpr auto kShiftLeft = [](U16 a, U16 b) { return static_cast<U16>(uint32_t{
 constexpr auto kShiftRight = [](U16 a, U16 b) { return static_cast<U16>(b >> (a & 15)); };
 constexpr auto kShiftRightSigned = [](U16 a, I16 b) { return static_cast<I16>(b >> (a & 15)); };
 
-constexpr OpClass kTransClass = OpClass::kTrans;
-
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuF16Rows[] = {
     Lanes<kAddHalf>("v_add_f16"),
     Lanes<[](Half a, Half b) { return Sub(a, b); }>("v_sub_f16"),
     Lanes<[](Half a, Half b) { return Sub(b, a); }>("v_subrev_f16"),
@@ -193,6 +179,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuF16Rows() { return kRows; }
+std::span<const Opcode> ValuF16Rows() { return kValuF16Rows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

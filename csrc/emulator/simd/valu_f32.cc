@@ -73,9 +73,7 @@ inline float Median(float a, float b, float c) {
   return Max(Min(a, b), Min(Max(a, b), c));
 }
 
-constexpr OpClass kTransClass = OpClass::kTrans;
-
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuF32Rows[] = {
     Lanes<[](float a, float b) { return a + b; }>("v_add_f32"),
     Lanes<[](float a, float b) { return a - b; }>("v_sub_f32"),
     Lanes<[](float a, float b) { return b - a; }>("v_subrev_f32"),
@@ -126,6 +124,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuF32Rows() { return kRows; }
+std::span<const Opcode> ValuF32Rows() { return kValuF32Rows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

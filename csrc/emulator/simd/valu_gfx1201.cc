@@ -23,7 +23,6 @@ inline double Maximum(double a, double b) {
   return a != a ? a : b != b ? b : larger;
 }
 
-inline uint32_t Pair(uint32_t low, uint32_t high) { return (low & 0xffffu) | high << 16; }
 inline uint32_t SaturateI16(float v) {
   const float bounded = v > 32767.0f ? 32767.0f : v < -32768.0f ? -32768.0f : v == v ? v : 0.0f;
   return static_cast<uint32_t>(static_cast<int32_t>(bounded));
@@ -70,7 +69,7 @@ constexpr Opcode ScalarTrans(const char* mnemonic) {
   return row;
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuGfx1201Rows[] = {
     ScalarTrans<[](float v) { return Exp2(v); }>("v_s_exp_f32"),
     ScalarTrans<[](float v) { return Log2(v); }>("v_s_log_f32"),
     ScalarTrans<[](float v) { return Reciprocal(v); }>("v_s_rcp_f32"),
@@ -110,6 +109,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuGfx1201Rows() { return kRows; }
+std::span<const Opcode> ValuGfx1201Rows() { return kValuGfx1201Rows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

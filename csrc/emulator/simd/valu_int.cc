@@ -73,18 +73,6 @@ inline uint32_t ByteDifferences(uint32_t a, uint32_t b) {
   }
   return sum;
 }
-template <class T>
-inline T Smaller(T a, T b) {
-  return a < b ? a : b;
-}
-template <class T>
-inline T Larger(T a, T b) {
-  return a > b ? a : b;
-}
-template <class T>
-inline T Middle(T a, T b, T c) {
-  return Larger(Smaller(a, b), Smaller(Larger(a, b), c));
-}
 
 // Lanes below this one whose bit is set in the mask's low or high dword, added to source 1.
 template <bool kHigh>
@@ -108,7 +96,7 @@ constexpr ValuOp kMbcnt = {.rows = &MbcntRows<kHigh>,
                            .ignores_mode = true,
                            .reads_vcc = false};
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuIntRows[] = {
     Lanes<[](Bits32 v) { return v; }>("v_mov_b32"),
     Lanes<[](uint32_t v) { return v; }>("v_accvgpr_read_b32"),
     Lanes<[](uint32_t v) { return v; }>("v_accvgpr_write_b32"),
@@ -226,6 +214,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuIntRows() { return kRows; }
+std::span<const Opcode> ValuIntRows() { return kValuIntRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -101,7 +101,7 @@ constexpr Opcode NopRow(const char* mnemonic) {
   return row;
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuLaneRows[] = {
     With(NopRow("v_nop"), HazardClass::kVectorNop),
     With(NopRow("v_clrexcp"), HazardClass::kVectorNop),
     With(Row("v_readfirstlane_b32", &ExecReadFirstLane, {1, 0, 0}, kCrossLane | kReadsExec),
@@ -126,6 +126,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuLaneRows() { return kRows; }
+std::span<const Opcode> ValuLaneRows() { return kValuLaneRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

@@ -93,6 +93,8 @@ template <auto Fn>
   }
 }
 
+constexpr OpClass kTransClass = OpClass::kTrans;
+
 struct NoClamp {};
 inline constexpr NoClamp kNoClamp;
 

@@ -135,7 +135,7 @@ constexpr Opcode PackedMoveRow() {
 
 constexpr OpClass kPackedClass = OpClass::kValuPacked;
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kValuWideRows[] = {
     Lanes<[](double a, double b) { return a + b; }>("v_add_f64"),
     Lanes<[](double a, double b) { return a * b; }>("v_mul_f64"),
     Lanes<[](double a, double b) { return Min(a, b); }>("v_min_f64"),
@@ -194,6 +194,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> ValuWideRows() { return kRows; }
+std::span<const Opcode> ValuWideRows() { return kValuWideRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD

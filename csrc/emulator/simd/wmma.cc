@@ -198,7 +198,7 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec, uint8_t a, uint8_t b, ui
   return row;
 }
 
-constexpr Opcode kRows[] = {
+constexpr Opcode kWmmaRows[] = {
     Row("v_wmma_f32_16x16x16_f16", ExecWmmaF32<Format::kF16>, 4, 4, 8),
     Row("v_wmma_f32_16x16x16_bf16", ExecWmmaF32<Format::kBf16>, 4, 4, 8),
     Row("v_wmma_f16_16x16x16_f16", ExecWmma16<Format::kF16>, 4, 4, 4, kF16Sources),
@@ -214,6 +214,6 @@ constexpr Opcode kRows[] = {
 
 }  // namespace
 
-std::span<const Opcode> WmmaRows() { return kRows; }
+std::span<const Opcode> WmmaRows() { return kWmmaRows; }
 
 }  // namespace jax_fa::emulator::JAX_FA_SIMD
