@@ -1,5 +1,7 @@
 """What every test shares."""
 
+import os
+
 import jax
 import pytest
 from compared import instructions, named_by
@@ -14,6 +16,9 @@ jax.config.update("jax_num_cpu_devices", 4)
 _ON_GPU = jax.default_backend() != "cpu"
 if _ON_GPU:
     jax.config.update("jax_default_matmul_precision", "highest")
+
+# Users' programs are optimised, so CI's run on the latest JAX sets this.
+_OPTIMIZED = _ON_GPU or os.environ.get("JAX_FA_TESTS_OPTIMIZED") == "1"
 
 # What runs on JAX's own default device, be that a GPU (JAX_PLATFORMS=cuda,cpu); all else emulates,
 # divides over those devices or compares with what a CPU gave.
@@ -33,6 +38,13 @@ def _on_the_cpu(request):
     else:
         with jax.default_device(jax.devices("cpu")[0]):
             yield
+
+
+@pytest.fixture(autouse=True)
+def _compiles_fast(request):
+    """XLA's optimiser is left out where nothing is swept: it takes half of the compiling time."""
+    swept = any(request.node.iter_markers("slow")) or any(request.node.iter_markers("optimized"))
+    jax.config.update("jax_disable_most_optimizations", not (swept or _OPTIMIZED))
 
 
 @pytest.fixture(autouse=True)

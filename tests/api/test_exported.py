@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import subprocess
 import sys
@@ -70,10 +71,22 @@ def exported(f, arrays, specs, mesh, platforms=("cpu",)):
     return export.export(f, platforms=platforms, disabled_checks=ALLOWED)(*arrays).serialize()
 
 
-@pytest.mark.parametrize("platforms", [("cpu",), ("cpu", "rocm")], ids="-".join)
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    ("name", "gradients", "kind", "platforms"),
+    [
+        pytest.param(
+            *case, marks=[pytest.mark.slow] * (len(case[3]) > 1 and case[2] is AxisType.Explicit)
+        )
+        for case in itertools.product(
+            PROBLEMS,
+            (False, True),
+            (AxisType.Auto, AxisType.Explicit),
+            (("cpu",), ("cpu", "rocm")),
+        )
+        if case[1] or len(case[3]) == 1  # with gradients, a program has the forward's call too
+    ],
+    ids=lambda x: "-".join(x) if isinstance(x, tuple) else str(x),
+)
 def test_a_loaded_program_divides(name, gradients, kind, platforms):
     attend, make, specs = PROBLEMS[name]
     f = jax.grad(scalar_of(attend), argnums=(0, 1, 2)) if gradients else attend
@@ -96,11 +109,12 @@ def bfloat16(arrays):
 
 @pytest.mark.parametrize(
     ("name", "gradients", "platforms"),
-    [("dense", x, p) for x in (False, True) for p in PLATFORMS]
-    + [(name, False, ("rocm", "cpu")) for name in ("varlen", "paged")]
+    [("dense", False, p) for p in PLATFORMS]
+    + [("dense", True, ("rocm", "cuda"))]
+    + [(name, False, ("rocm", "cuda")) for name in ("varlen", "paged")]
     + [
         pytest.param(name, x, p, marks=pytest.mark.slow)
-        for name in ("varlen", "paged")
+        for name in PROBLEMS
         for x in (False, True)
         for p in PLATFORMS
     ],

@@ -129,9 +129,21 @@ def test_causal_is_top_left_with_more_queries_than_keys(name):
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize(
-    "name", ["plain", "causal", "causal window", "causal lengths", "window lengths"]
+    ("dtype", "name"),
+    [
+        ("bfloat16", "plain"),
+        ("bfloat16", "causal window"),
+        ("bfloat16", "causal lengths"),
+        ("float16", "window lengths"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in (
+                *(("bfloat16", x) for x in ("causal", "window lengths")),
+                *(("float16", x) for x in ("plain", "causal", "causal window", "causal lengths")),
+            )
+        ),
+    ],
 )
 def test_every_implementation(implementation, dtype, name):
     ours, _ = ours_and_theirs(**OPTIONS[name], implementation=implementation)

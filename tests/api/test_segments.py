@@ -238,7 +238,10 @@ def test_rocm_takes_the_kernel_of_packed_sequences():
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize(("n", "h"), [(1, 64), (8, 64), (8, 128), (8, 256)])
+@pytest.mark.parametrize(
+    ("n", "h"),
+    [(1, 64), (8, 64), *(pytest.param(8, h, marks=pytest.mark.slow) for h in (128, 256))],
+)
 def test_more_segments_than_the_launch_has_room_for(target, n, h):
     """Few rows of a key head are another kernel's than many."""
     total, step = 660, 6
