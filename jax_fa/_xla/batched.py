@@ -10,7 +10,6 @@ after the loop: XLA on GPUs adds a product to its part of a sum in place, but no
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +24,7 @@ from jax_fa._xla.blockwise import Scale, narrow, precision
 from jax_fa._xla.keys import FlatKeys, Keys
 from jax_fa._xla.ragged import Ragged
 from jax_fa._xla.rows import Work
+from jax_fa._xla.softmax import LARGE, Softmax, nothing, value_factor, weighted
 from jax_fa._xla.tiles import KeyTile, Rows
 
 FORWARD_SCORES = 2**25
@@ -114,6 +114,13 @@ class _Problem(NamedTuple):
         k_heads = self.k_heads if bias.shape[2] != 1 else 1
         return jnp.moveaxis(bias.reshape(*bias.shape[:2], k_heads, -1, bias.shape[3]), 2, 1)
 
+    def d_weights(self, d_out: jax.Array, keys: KeyTile) -> jax.Array:
+        """Gradients of the weights, from [W, K, rows, G, Hv]."""
+        w, k_heads, rows, group, hv = d_out.shape
+        flat = d_out.reshape(w, k_heads, rows * group, hv)
+        products = self.dot(flat, keys.value, "wkrh,wskh->wkrs")
+        return products.reshape(w, k_heads, rows, group, -1)
+
     def bias_of(self, tile: Any, rows: Rows, keys: KeyTile) -> tuple[Any, Any]:
         """Where in the bias the tile's part begins, and the part."""
         if self.bias is None:
@@ -121,37 +128,16 @@ class _Problem(NamedTuple):
         assert isinstance(self.plan, Aligned)
         return self.plan.bias(self.bias, tile, rows, keys)
 
-    def weights(self, scores: jax.Array, maximum: jax.Array) -> jax.Array:
-        """Exp of the logits less those of the maximum. exp(-inf) = 0 for what is unseen."""
-        # Subtract before scaling, see reference.py.
-        return jnp.exp((scores - maximum[..., None]) * self.scale.magnitude)
+    def nothing(self, width: int, heads: tuple[int, int], query: jax.Array) -> Softmax:
+        """Of all rows, without keys so far."""
+        *shape, _ = self.plan.sums(heads, (width,))
+        return nothing(tuple(shape), width, shapes.lse_dtype(query.dtype), query)
 
-    def value_factor(self, value: jax.Array) -> float:
-        """A power of two by which values are scaled, so that no sum of them overflows."""
-        capacity = self.plan.sizes[2] if isinstance(self.plan, Aligned) else 2**20
-        narrow_range = value.dtype == jnp.float16  # whose float32 sums do not overflow
-        return 1.0 if narrow_range else 2.0 ** -math.ceil(math.log2(max(capacity, 1)))
-
-
-class _Softmax(NamedTuple):
-    """What rows have from the keys so far; the sum of weights is of two parts."""
-
-    maximum: jax.Array
-    total: jax.Array
-    rest: jax.Array
-    acc: jax.Array
-
-    def joined(self, other: _Softmax, magnitude: float) -> _Softmax:
-        """With that from other keys."""
-        maximum = jnp.maximum(self.maximum, other.maximum)
-        shift = jnp.where(jnp.isneginf(maximum), 0, maximum)
-        a, b = (jnp.exp((x.maximum - shift) * magnitude) for x in (self, other))
-        # Many small weights beside a large one: what a sum rounds away is kept.
-        x, y = self.total * a, other.total * b + self.rest * a
-        total = x + y
-        back = total - x
-        rest = (x - (total - back)) + (y - back)
-        return _Softmax(maximum, total, rest, self.acc * a[..., None] + other.acc * b[..., None])
+    def join(self, state: Softmax, rows: Rows, found: Softmax) -> Softmax:
+        """`state` with what a step's tiles have found."""
+        old = Softmax(*(self.plan.part(x, rows) for x in state))
+        new = old.joined(found, self.scale.magnitude)
+        return Softmax(*(self.plan.put(x, rows, *y) for x, *y in zip(state, new, old, strict=True)))
 
 
 def forward(
@@ -167,45 +153,34 @@ def forward(
         return full((r, n, hv), 0, query.dtype, query), full((r, n), -jnp.inf, wide, query)
     problem = _Problem.of(spec, query, keys, work, bias, FORWARD_SCORES)
     plan, magnitude = problem.plan, problem.scale.magnitude
+    factor = value_factor(query.dtype, keys.capacity if work.longest is None else work.longest)
 
-    def step(tile: Any, state: _Softmax) -> _Softmax:
+    def step(tile: Any, state: Softmax) -> Softmax:
         rows, key_tile = plan.rows(tile), plan.keys(keys, tile)
         seen, _ = problem.seen(rows, key_tile)
         block = _grouped(plan.take(query, rows), keys.heads)
         _, part = problem.bias_of(tile, rows, key_tile)
         scores = problem.scores(block, key_tile, seen, part)
-        maximum = jnp.max(scores, axis=-1)
-        weights = problem.weights(scores, jnp.where(jnp.isneginf(maximum), 0, maximum))
-        total = jnp.sum(weights, axis=-1)
-        value = key_tile.value * problem.value_factor(key_tile.value)
+        found, weights = Softmax.of(scores, magnitude)
+        value = key_tile.value * factor
         flat = weights.astype(value.dtype).reshape(*weights.shape[:2], -1, weights.shape[-1])
-        acc = problem.dot(flat, value, "wkrs,wskh->wkrh").reshape(*total.shape, hv)
-        found = _Softmax(maximum, total, jnp.zeros_like(total), acc)
-        old = _Softmax(*(plan.part(x, rows) for x in state))
-        new = old.joined(found, magnitude)
-        return _Softmax(*(plan.put(x, rows, *y) for x, *y in zip(state, new, old, strict=True)))
+        acc = problem.dot(flat, value, "wkrs,wskh->wkrh").reshape(*weights.shape[:-1], hv)
+        return problem.join(state, rows, found._replace(acc=acc))
 
-    heads = keys.heads, n // keys.heads
-    state = _Softmax(
-        full(plan.sums(heads, ()), -jnp.inf, wide, query),
-        *(full(plan.sums(heads, x), 0, wide, query) for x in ((), (), (hv,))),
-    )
-    state = _loop(plan, step, state)
-    empty = state.total == 0
-    total = jnp.where(empty, 1, state.total + state.rest)
-    out = state.acc / total[..., None] / problem.value_factor(query)
-    out = jnp.where(empty[..., None], 0, out).astype(query.dtype)
-    lse = jnp.where(empty, -jnp.inf, state.maximum * magnitude + jnp.log(total))
+    state = problem.nothing(hv, (keys.heads, n // keys.heads), query)
+    out, maximum, log_total = _loop(plan, step, state).finished()
+    out, lse = (out / factor).astype(query.dtype), maximum * magnitude + log_total
     return plan.flat(out), plan.flat(lse, -jnp.inf)
 
 
-def _loop(plan: Aligned | Ragged, body: Any, state: Any) -> Any:
-    """`body(tile, state)` for every step."""
-    if isinstance(plan.steps, int) and plan.steps <= UNROLLED:
+def _loop(plan: Aligned | Ragged, body: Any, state: Any, condition: Any = None) -> Any:
+    """`body(tile, state)` for every step; for none where there is a condition that is False."""
+    if condition is None and isinstance(plan.steps, int) and plan.steps <= UNROLLED:
         for step in range(plan.steps):
             state = body(plan.tile(step), state)
         return state
-    return lax.fori_loop(0, plan.steps, lambda i, state: body(plan.tile(i), state), state)
+    steps = plan.steps if condition is None else jnp.where(condition, plan.steps, 0)
+    return lax.fori_loop(0, steps, lambda i, state: body(plan.tile(i), state), state)
 
 
 class _Saved(NamedTuple):
@@ -213,6 +188,7 @@ class _Saved(NamedTuple):
 
     query: jax.Array
     d_out: jax.Array
+    maximum: jax.Array
     log_sum: jax.Array
     delta: jax.Array
 
@@ -248,10 +224,31 @@ def backward(
         return narrow(query.dtype, d_query, d_keys if with_d_keys else None, d_bias)
     problem = _Problem.of(spec, query, keys, work, bias, BACKWARD_SCORES)
     plan, scale = problem.plan, problem.scale
+    heads = keys.heads, query.shape[1] // keys.heads
     delta = jnp.sum(d_out.astype(wide) * out.astype(wide), -1) - d_lse
     log_sum = jnp.where(jnp.isneginf(lse), 0, lse)  # a bias may hide every key
-    saved = _Saved(query, d_out, log_sum, delta)
-    heads = keys.heads, query.shape[1] // keys.heads
+    saved = _Saved(query, d_out, jnp.zeros_like(log_sum), log_sum, delta)
+
+    def measure(tile: Any, state: Softmax) -> Softmax:
+        rows, key_tile = plan.rows(tile), plan.keys(keys, tile)
+        seen, sees = problem.seen(rows, key_tile)
+        at = saved.of(plan, rows, sees, keys.heads)
+        _, part = problem.bias_of(tile, rows, key_tile)
+        found, weights = Softmax.of(problem.scores(at.query, key_tile, seen, part), scale.magnitude)
+        if with_d_bias:
+            means = weighted(weights, problem.d_weights(at.d_out, key_tile))
+            found = found._replace(acc=means[..., None])
+        return problem.join(state, rows, found)
+
+    measured = with_d_bias | jnp.any(jnp.abs(log_sum) > LARGE)
+    state = problem.nothing(int(with_d_bias), heads, query)
+    state = _loop(plan, measure, state, None if with_d_bias else measured)
+    means, maximum, log_total = (plan.flat(x) for x in state.finished())
+    saved = saved._replace(
+        maximum=jnp.where(measured, maximum, 0),
+        log_sum=jnp.where(measured & ~jnp.isneginf(log_total), log_total, log_sum),
+        delta=means[..., 0] - d_lse if with_d_bias else delta,
+    )
     d_query = full(plan.sums(heads, query.shape[2:]), 0, wide, query)
     d_keys = plan.key_sums(keys, wide, query) if with_d_keys else None
 
@@ -263,10 +260,9 @@ def backward(
         start, part = problem.bias_of(tile, rows, key_tile)
         scores = problem.scores(at.query, key_tile, seen, part)
         # At most 1; rounding of very large logits must not make it overflow.
-        logs = jnp.minimum(scores * scale.magnitude - at.log_sum[..., None], 0)
-        weights = jnp.exp(logs)
-        d_rows = at.d_out.reshape(*weights.shape[:2], -1, at.d_out.shape[-1])
-        d_weights = problem.dot(d_rows, key_tile.value, "wkrh,wskh->wkrs").reshape(weights.shape)
+        logs = (scores - at.maximum[..., None]) * scale.magnitude - at.log_sum[..., None]
+        weights = jnp.exp(jnp.minimum(logs, 0))
+        d_weights = problem.d_weights(at.d_out, key_tile)
         d_scores = jnp.where(weights == 0, 0, weights * (d_weights - at.delta[..., None]))
         if d_bias is not None:
             d_bias = _add_to_bias(d_bias, d_scores, start)
@@ -278,6 +274,7 @@ def backward(
         weights = weights.astype(query.dtype).reshape(flat)
         if d_keys is not None:
             q_rows = at.query.reshape(*flat[:2], -1, query.shape[-1])
+            d_rows = at.d_out.reshape(*flat[:2], -1, at.d_out.shape[-1])
             d_key = problem.dot(d_scores, q_rows, "wkrs,wkrh->wksh")
             d_value = problem.dot(weights, d_rows, "wkrs,wkrh->wksh")
             d_keys = plan.add(keys, d_keys, key_tile.block, d_key, d_value)

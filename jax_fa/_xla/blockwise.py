@@ -20,6 +20,7 @@ from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.vary import full
 from jax_fa._xla.keys import Block, Keys, take
 from jax_fa._xla.rows import Items, Work, row_interval
+from jax_fa._xla.softmax import LARGE, Softmax, nothing, value_factor, weighted
 
 BLOCK_K = 128
 
@@ -178,37 +179,24 @@ def forward(
     if 0 in (r, n, keys.capacity, work.items.sequence.size):
         return out.astype(query.dtype), lse
     problem = _Problem.of(spec, keys, work, bias)
-    k_heads = keys.heads
+    k_heads, magnitude = keys.heads, problem.scale.magnitude
+    factor = value_factor(query.dtype, keys.capacity if work.longest is None else work.longest)
 
     def attend(index: Any, results: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         item = Items(*(field[index] for field in work.items))
         block, begin, end, (first, last) = problem.rows(query, item)
         rows = _grouped(take(query, block.start, problem.block_q), k_heads)
 
-        def step(block_index: Any, state: tuple) -> tuple:
-            maximum, total, acc = state
+        def step(block_index: Any, state: Softmax) -> Softmax:
             at, k, v, seen = problem.keys(keys, item, block_index, begin, end)
             scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
-            new = jnp.maximum(maximum, jnp.max(scores, axis=-1))
-            shift = jnp.where(jnp.isneginf(new), 0, new)
-            # Subtract before scaling, see reference.py. exp(-inf) = 0 for what is unseen.
-            weights = jnp.exp((scores - shift[..., None]) * problem.scale.magnitude)
-            factor = jnp.exp((maximum - shift) * problem.scale.magnitude)
-            total = total * factor + jnp.sum(weights, axis=-1)
-            product = problem.dot(weights.astype(v.dtype), v, (2, 1))
-            return new, total, acc * factor[..., None] + product
+            found, weights = Softmax.of(scores, magnitude)
+            product = problem.dot(weights.astype(v.dtype), v * factor, (2, 1))
+            return state.joined(found._replace(acc=product), magnitude)
 
-        height = rows.shape[1]
-        state = (
-            full((k_heads, height), -jnp.inf, wide, query),
-            full((k_heads, height), 0, wide, query),
-            full((k_heads, height, hv), 0, wide, query),
-        )
-        maximum, total, acc = lax.fori_loop(first, last, step, state)
-        empty = total == 0
-        total = jnp.where(empty, 1, total)
-        item_out = jnp.where(empty[..., None], 0, acc / total[..., None])
-        item_lse = jnp.where(empty, -jnp.inf, maximum * problem.scale.magnitude + jnp.log(total))
+        state = lax.fori_loop(first, last, step, nothing((k_heads, rows.shape[1]), hv, wide, query))
+        item_out, maximum, log_total = state.finished()
+        item_out, item_lse = item_out / factor, maximum * magnitude + log_total
         mine = block.mine & (begin < end)
         out, lse = results
         return (
@@ -235,7 +223,10 @@ def backward(
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array] | None, jax.Array | None]:
     """Gradients of `forward` by its saved results: dS = P (dP - delta + dlse).
 
-    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse.
+    Shapes as in `forward`; d_out and d_lse are cotangents of out and lse. Weights P are normalised
+    by lse where it is no larger than LARGE. Elsewhere, where too little of it is left of the sum of
+    weights, rows are measured again: their maximum, and the sum of weights about it. So they are
+    for the bias's gradient, with delta as the sum of P dP, of which out is a rounded one.
 
     Returns:
       (d_query, (d_key, d_value) or None, d_bias or None), as asked for.
@@ -262,17 +253,36 @@ def backward(
             rows = jnp.where(mine.reshape(mine.shape + (1,) * (rows.ndim - 1)), rows, 0)
             return _grouped(rows, k_heads)
 
-        rows, d_rows, log_sum = load(query), load(d_out), load(lse)
+        rows, d_rows, log_sum, d_log_sum = (load(x) for x in (query, d_out, lse, d_lse))
         log_sum = jnp.where(jnp.isneginf(log_sum), 0, log_sum)  # a bias may hide every key
-        delta = jnp.sum(d_rows.astype(wide) * load(out).astype(wide), -1) - load(d_lse)
+
+        def measure(block_index: Any, state: Softmax) -> Softmax:
+            at, k, v, seen = problem.keys(keys, item, block_index, begin, end)
+            scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
+            found, weights = Softmax.of(scores, scale.magnitude)
+            if with_d_bias:
+                means = weighted(weights, problem.dot(d_rows, v, (2, 2)))
+                found = found._replace(acc=means[..., None])
+            return state.joined(found, scale.magnitude)
+
+        measured = with_d_bias | jnp.any(jnp.abs(log_sum) > LARGE)
+        state = nothing(log_sum.shape, int(with_d_bias), wide, query)
+        state = lax.fori_loop(first, jnp.where(measured, last, first), measure, state)
+        means, maximum, log_total = state.finished()
+        maximum = jnp.where(measured, maximum, 0)
+        log_sum = jnp.where(measured & ~jnp.isneginf(log_total), log_total, log_sum)
+        if with_d_bias:
+            delta = means[..., 0] - d_log_sum
+        else:
+            delta = jnp.sum(d_rows.astype(wide) * load(out).astype(wide), -1) - d_log_sum
 
         def step(block_index: Any, state: tuple) -> tuple:
             d_rows_query, d_keys, d_bias = state
             at, k, v, seen = problem.keys(keys, item, block_index, begin, end)
             scores = problem.scores(rows, k, seen, _take_bias(bias, block, at))
             # At most 1; rounding of very large logits must not make it overflow.
-            logs = jnp.minimum(scores * scale.magnitude - log_sum[..., None], 0)
-            weights = jnp.exp(logs)
+            logs = (scores - maximum[..., None]) * scale.magnitude - log_sum[..., None]
+            weights = jnp.exp(jnp.minimum(logs, 0))
             d_weights = problem.dot(d_rows, v, (2, 2))
             d_scores = jnp.where(weights == 0, 0, weights * (d_weights - delta[..., None]))
             if d_bias is not None:
