@@ -23,7 +23,17 @@ _OPTIMIZED = _ON_GPU or os.environ.get("JAX_FA_TESTS_OPTIMIZED") == "1"
 # What runs on JAX's own default device, be that a GPU (JAX_PLATFORMS=cuda,cpu); all else emulates,
 # divides over those devices or compares with what a CPU gave.
 _ANYWHERE = (
-    *("attention", "batched", "blockwise", "merge", "nn", "page_cache", "paged", "segments"),
+    *(
+        "attention",
+        "batched",
+        "blockwise",
+        "exact",
+        "merge",
+        "nn",
+        "page_cache",
+        "paged",
+        "segments",
+    ),
     *("paged_transforms", "varlen", "varlen_transforms", "vjp"),
 )
 

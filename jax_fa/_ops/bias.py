@@ -74,7 +74,7 @@ def _forward(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Ar
     one_by_one, together = (
         functools.partial(f, spec, operands) for f in (_forward_one_by_one, _forward_together)
     )
-    return by_platform(one_by_one, together, operands.query, operands)
+    return by_platform(one_by_one, together, operands.query, operands, _pairs(operands))
 
 
 def _forward_together(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
@@ -108,7 +108,9 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
         functools.partial(f, spec, with_d_bias, operands, results)
         for f in (_backward_one_by_one, _backward_together)
     )
-    *gradients, d_bias = by_platform(one_by_one, together, operands.query, operands)
+    *gradients, d_bias = by_platform(
+        one_by_one, together, operands.query, operands, _pairs(operands)
+    )
     if d_bias is not None:
         d_bias = d_bias.astype(operands.bias.dtype)
     lengths = no_gradient(operands.query_lengths), no_gradient(operands.key_lengths)
@@ -165,6 +167,10 @@ _attention.defvjp(_attention_fwd, _attention_bwd)
 def _split(bias: jax.Array) -> tuple[jax.Array | None, jax.Array | None]:
     """(the bias that all sequences share [Tb, Nb, Sb], each sequence's own [B, Tb, Nb, Sb])."""
     return (bias[0], None) if bias.shape[0] == 1 else (None, bias)
+
+
+def _pairs(operands: Operands) -> Any:
+    return operands.query.shape[1] * operands.key.shape[1]
 
 
 def _joined(operands: Operands) -> tuple[jax.Array, FlatKeys, Work]:

@@ -77,14 +77,17 @@ def _kernel(spec: AttentionSpec, target: str, operands: Operands) -> Pair:
 def _problem(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, FlatKeys, Work]:
     del spec
     *batch, t, _, _ = operands.query.shape
-    lead, s = len(batch), operands.key.shape[-3]
-    rows, key, value = (join_leading(x, lead + 1) for x in operands[:3])
+    sequences, s = math.prod(batch), operands.key.shape[-3]
+    rows, keys = (
+        join_leading(operands.query, len(batch) + 1),
+        FlatKeys(operands.key, operands.value),
+    )
     if operands.query_segment_ids is None:
-        work = dense_work(math.prod(batch), t, s, *_flat_lengths(operands))
+        work = dense_work(sequences, t, s, *_flat_lengths(operands))
     else:
         cu_seqlens_q, cu_seqlens_k, _ = _offsets(operands)
-        work = varlen.work(cu_seqlens_q, cu_seqlens_k, rows.shape[0], key.shape[0], longest=t)
-    return rows, FlatKeys(key, value), work
+        work = varlen.work(cu_seqlens_q, cu_seqlens_k, rows.shape[0], sequences * s, longest=t)
+    return rows, keys, work
 
 
 def _flat_lengths(operands: Operands) -> tuple[jax.Array | None, jax.Array | None]:

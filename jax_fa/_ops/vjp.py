@@ -1,4 +1,10 @@
-"""The differentiable operation: custom_vjp from saved out and lse, through lse too."""
+"""The differentiable operation: custom_vjp from saved out and lse, through lse too.
+
+The residuals are the operands, out in the query's dtype and lse in float32 (float64 for float64),
+as they are returned, whichever implementation has made them. Where a lse is large, float32 has
+rounded away the sum of weights that it holds beside the maximum; there the backward measures the
+maximum and the sum again (_xla/softmax.py), so that its weights are as exact as the forward's.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Aligned(NamedTuple):
         index = start + jnp.arange(size, dtype=jnp.int32)[None]
         within = index < self._of(self.sequences.key_length, first_sequence)
         at = first_sequence, start
-        shaped = [self._shaped(x, 2) for x in keys]
+        shaped = [self._shaped(x, 2) for x in keys.flat()]
         key, value = (
             lax.dynamic_slice(x, starts(x, *at), (self.width, size, *x.shape[2:])) for x in shaped
         )

@@ -19,6 +19,7 @@ from jax import lax
 from jax_fa._contract import shapes
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.vary import full
+from jax_fa._xla import ragged
 from jax_fa._xla.aligned import Aligned
 from jax_fa._xla.blockwise import Scale, narrow, precision
 from jax_fa._xla.keys import FlatKeys, Keys
@@ -68,8 +69,14 @@ class _Problem(NamedTuple):
     ) -> _Problem:
         (total, heads), biased = query.shape[:2], bias is not None
         plan: Aligned | Ragged
-        if work.batch is not None and isinstance(keys, FlatKeys) and (biased or not work.lengths):
-            plan = Aligned.of(spec, work, keys.capacity // work.batch[0], heads, scores)
+        if work.batch is not None and isinstance(keys, FlatKeys):
+            t, s = work.batch[1], keys.capacity // work.batch[0]
+            # Lengths save nothing within a tile, and only ragged tiles know of them.
+            aligned = biased or not work.lengths or max(t, s) <= ragged.BLOCK
+        else:
+            s, aligned = 0, False
+        if aligned:
+            plan = Aligned.of(spec, work, s, heads, scores)
         else:
             plan = Ragged.of(spec, work, total, keys, heads, scores)
         return cls(spec, Scale.of(spec, bias is not None), plan, keys.heads, bias)

@@ -18,7 +18,7 @@ from jax import lax
 from jax_fa._contract import shapes
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.vary import full
-from jax_fa._xla.keys import Block, Keys, take
+from jax_fa._xla.keys import Block, FlatKeys, Keys, take
 from jax_fa._xla.rows import Items, Work, row_interval
 from jax_fa._xla.softmax import LARGE, Softmax, nothing, value_factor, weighted
 
@@ -74,13 +74,17 @@ class _Problem(NamedTuple):
     scale: Scale
     block_q: int
     block_k: int
+    tied: bool  # whether blocks of keys are converted one by one, for want of a dtype's products
 
     @classmethod
     def of(cls, spec: AttentionSpec, keys: Keys, work: Work, bias: jax.Array | None) -> _Problem:
         scale = Scale.of(spec, bias is not None)
         # Known sequences have a block of their own, also where their number is symbolic.
         longest = keys.capacity if work.longest is None else work.longest
-        return cls(spec, scale, work.block_q, min(BLOCK_K, longest))
+        # XLA on CPUs would convert all keys of a narrow dtype once, before the loop. Where lengths
+        # may leave out most of them, time and memory are to follow the lengths.
+        tied = isinstance(keys, FlatKeys) and work.lengths
+        return cls(spec, scale, work.block_q, min(BLOCK_K, longest), tied)
 
     def dot(self, a: jax.Array, b: jax.Array, contract: tuple[int, int]) -> jax.Array:
         """A product batched over dimension 0, accumulated in at least float32."""
@@ -106,6 +110,8 @@ class _Problem(NamedTuple):
         self, keys: Keys, item: Items, block_index: Any, begin: Any, end: Any
     ) -> tuple[Any, jax.Array, jax.Array, jax.Array]:
         """(block, K [K, keys, H], V [K, keys, Hv], seen [rows, keys]) of one key block."""
+        if self.tied:
+            keys, block_index = lax.optimization_barrier((keys, block_index))
         block, key, value = keys.load(item, block_index, self.block_k)
         index, mine = block.index[None, :], block.mine[None, :]
         seen = (index >= begin[:, None]) & (index < end[:, None]) & mine

@@ -98,25 +98,34 @@ def take(flat: jax.Array, start: Any, size: int) -> jax.Array:
 
 
 class FlatKeys(NamedTuple):
-    """Key [C, K, H] and value [C, K, Hv]: all sequences one after another."""
+    """Key [*C, K, H] and value [*C, K, Hv]: all sequences one after another.
+
+    Dimensions *C are joined where a block is loaded: joined before a loop, an operand of the
+    program is copied whole by XLA on CPUs.
+    """
 
     key: jax.Array
     value: jax.Array
 
     @property
     def capacity(self) -> int:
-        """C."""
-        return self.key.shape[0]
+        """The product of *C."""
+        return math.prod(self.key.shape[:-2])
 
     @property
     def heads(self) -> int:
         """K."""
-        return self.key.shape[1]
+        return self.key.shape[-2]
 
     @property
     def value_head_dim(self) -> int:
         """Hv."""
         return self.value.shape[-1]
+
+    def flat(self) -> Pair:
+        """[C, K, H] and [C, K, Hv]."""
+        key, value = (x.reshape(self.capacity, *x.shape[-2:]) for x in self)
+        return key, value
 
     def load(
         self, item: Items, block_index: Any, size: int
@@ -125,12 +134,14 @@ class FlatKeys(NamedTuple):
         block = Block.of(self.capacity, size, item.key_start, block_index * size)
         # Rows of other sequences and past the length: NaN there must not come through 0 * NaN.
         within = (block.index >= 0) & (block.index < item.key_length)
-        key, value = (_where(within, take(x, block.start, size)) for x in self)
+        key, value = (_where(within, take(x, block.start, size)) for x in self.flat())
         return KeyBlock(*block, within), key, value
 
     def zeros(self, dtype: Any, like: jax.Array) -> Pair:
         """See Keys."""
-        return full(self.key.shape, 0, dtype, like), full(self.value.shape, 0, dtype, like)
+        shapes = ((self.capacity, *x.shape[-2:]) for x in self)
+        key, value = (full(shape, 0, dtype, like) for shape in shapes)
+        return key, value
 
     def add(self, sums: Pair, block: KeyBlock, d_key: jax.Array, d_value: jax.Array) -> Pair:
         """See Keys."""

@@ -175,7 +175,7 @@ class Ragged(NamedTuple):
             index = (start - blocks.key_start)[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
             within = (index >= 0) & (index < blocks.key_length[:, None])
             at = KeyBlock(start, index, index >= (block * size)[:, None], within)
-            key, value = (self._rows(x, start, size) for x in keys)
+            key, value = (self._rows(x, start, size) for x in keys.flat())
             key, value = (jnp.where(wide(within, x), x, 0) for x in (key, value))
             return KeyTile(at, key, value, at.index, at.mine)
         items = Items(*blocks[:6])
@@ -186,7 +186,7 @@ class Ragged(NamedTuple):
         """Where gradients of keys and values are summed: in pages, or heads first."""
         if not isinstance(keys, FlatKeys):
             return keys.zeros(dtype, like)
-        k, v = (full((1, x.shape[1], x.shape[0], x.shape[2]), 0, dtype, like) for x in keys)
+        k, v = (full((1, x.shape[1], x.shape[0], x.shape[2]), 0, dtype, like) for x in keys.flat())
         return k, v
 
     def add(self, keys: Keys, sums: Pair, block: Any, *gradients: jax.Array) -> Pair:

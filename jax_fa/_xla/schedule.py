@@ -1,7 +1,8 @@
 """Which schedule implementation="xla" follows: chosen when a program is lowered, by its platform.
 
 A CPU walks one sequence and few keys at a time, which keeps them in its caches (blockwise.py);
-every other platform takes large products of many rows and keys (batched.py).
+every other platform takes large products of many rows and keys (batched.py), and so does a CPU
+where sequences are tiny.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from jax import lax
 
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._xla import batched, blockwise
+from jax_fa._xla.keys import FlatKeys
 from jax_fa._xla.rows import Work
 
 
@@ -22,7 +24,7 @@ def forward(spec: AttentionSpec, query: Any, keys: Any, work: Work) -> Any:
     """Attention of flat rows: see blockwise.forward."""
     operands = spec, query, keys, work
     cpu, other = (functools.partial(f.forward, *operands) for f in (blockwise, batched))
-    return by_platform(cpu, other, query, (work.sequences, work.batch))
+    return by_platform(cpu, other, query, (work.sequences, work.batch), _pairs(keys, work))
 
 
 def backward(
@@ -34,16 +36,35 @@ def backward(
         functools.partial(f.backward, *operands, with_d_keys=with_d_keys)
         for f in (blockwise, batched)
     )
-    return by_platform(cpu, other, query, (work.sequences, work.batch))
+    return by_platform(cpu, other, query, (work.sequences, work.batch), _pairs(keys, work))
 
 
-def by_platform(cpu: Callable[[], Any], other: Callable[[], Any], query: Any, sizes: Any) -> Any:
+TINY = 16
+"""Pairs of a sequence up to which a turn of a loop costs more than what it computes."""
+
+
+def by_platform(
+    cpu: Callable[[], Any],
+    other: Callable[[], Any],
+    query: Any,
+    sizes: Any,
+    pairs: int | None = None,
+) -> Any:
     """The results of `cpu` or `other`, of a query and what else has sizes.
 
     Tiles are of sizes that are known: symbolic ones are walked as on a CPU.
+
+    pairs: of rows and keys of each sequence, where they are of one length.
     """
     leaves = jax.tree.leaves((query, sizes))
     known = (size for x in leaves for size in getattr(x, "shape", (x,)))
     if not all(isinstance(size, int) for size in known):
         return cpu()
+    if pairs is not None and pairs <= TINY:
+        return other()
     return lax.platform_dependent(query, cpu=lambda _: cpu(), default=lambda _: other())
+
+
+def _pairs(keys: Any, work: Work) -> Any:
+    flat = work.batch is not None and isinstance(keys, FlatKeys)
+    return work.batch[1] * work.longest if flat else None
