@@ -163,7 +163,7 @@ class Ragged(NamedTuple):
         known &= self.sequences.key_length[sequence] > 0
         number = jnp.where(known, number, 0)
         found = sums[number, :, row - self.blocks[number, _Blocks._fields.index("start")]]
-        found = found.reshape(self.total_rows, -1, *sums.shape[4:])
+        found = found.reshape(self.total_rows, sums.shape[1] * sums.shape[3], *sums.shape[4:])
         return jnp.where(known.reshape(-1, *(1,) * (found.ndim - 1)), found, fill)
 
     def keys(self, keys: Keys, tile: Any) -> KeyTile:
