@@ -22,27 +22,17 @@ _OPTIMIZED = _ON_GPU or os.environ.get("JAX_FA_TESTS_OPTIMIZED") == "1"
 
 # What runs on JAX's own default device, be that a GPU (JAX_PLATFORMS=cuda,cpu); all else emulates,
 # divides over those devices or compares with what a CPU gave.
-_ANYWHERE = (
-    *(
-        "attention",
-        "batched",
-        "blockwise",
-        "exact",
-        "merge",
-        "nn",
-        "page_cache",
-        "paged",
-        "segments",
-    ),
-    *("paged_transforms", "varlen", "varlen_transforms", "vjp"),
-)
+_ANYWHERE = {
+    *("attention", "batched", "blockwise", "exact", "merge", "nn", "page_cache", "paged"),
+    *("paged_transforms", "segments", "varlen", "varlen_transforms", "vjp"),
+}
 
 
 @pytest.fixture(autouse=True)
 def _on_the_cpu(request):
     """The CPU as default device, unless a test runs xla alone."""
     name = request.node.name
-    anywhere = request.path.stem in {f"test_{x}" for x in _ANYWHERE}
+    anywhere = request.path.stem.removeprefix("test_") in _ANYWHERE
     if not _ON_GPU or (anywhere and "gfx" not in name and "emulat" not in name):
         yield
     else:

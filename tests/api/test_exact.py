@@ -17,6 +17,9 @@ from jax_fa._contract.spec import AttentionSpec
 from jax_fa._xla import batched, blockwise, ragged, rows, tiles
 from jax_fa._xla.keys import FlatKeys
 
+# Rounding, and memory, are those of programs as users have them.
+pytestmark = pytest.mark.optimized
+
 LOWEST = float(np.finfo(np.float32).min)
 
 
