@@ -88,13 +88,21 @@ def _agree(found: Any, expected: Any, dtype: str) -> None:
 
 
 def _race(name: str, ours: Any, theirs: Any, gradient: bool, operands: Any, rounds: int) -> dict:
+    case = {"case": name, "what": "gradient" if gradient else "forward"}
+    try:
+        return {**case, **_measured(ours, theirs, gradient, operands, rounds)}
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        return {**case, "failed": "out of memory; XLA_PYTHON_CLIENT_MEM_FRACTION=0.95 gives more"}
+
+
+def _measured(ours: Any, theirs: Any, gradient: bool, operands: Any, rounds: int) -> dict:
     both = [_compiled(f, gradient, operands) for f in (ours, theirs)]
     _repeats(both[0], operands)
     _agree(*(f(*operands) for f in both), str(operands[0].dtype))
     seconds, sizes = time_alternately(both, operands, rounds), [*map(temporary_bytes, both)]
     return {
-        "case": name,
-        "what": "gradient" if gradient else "forward",
         "ms": seconds[0] * 1e3,
         "peer_ms": seconds[1] * 1e3,
         "time_ratio": seconds[0] / seconds[1],
