@@ -100,7 +100,7 @@ def _race(name: str, ours: Any, theirs: Any, gradient: bool, operands: Any, roun
 def _measured(ours: Any, theirs: Any, gradient: bool, operands: Any, rounds: int) -> dict:
     both = [_compiled(f, gradient, operands) for f in (ours, theirs)]
     _repeats(both[0], operands)
-    _agree(*(f(*operands) for f in both), str(operands[0].dtype))
+    _agree(both[0](*operands), both[1](*operands), str(operands[0].dtype))
     seconds, sizes = time_alternately(both, operands, rounds), [*map(temporary_bytes, both)]
     return {
         "ms": seconds[0] * 1e3,
@@ -172,7 +172,8 @@ def _ragged(rounds: int) -> Iterable[dict]:
                 compiled = _compiled(attend, gradient, operands)
                 _repeats(compiled, operands)
                 if not gradient:
-                    _agree(*_last_sequence(compiled, operands, lengths, packed), "bfloat16")
+                    found, expected = _last_sequence(compiled, operands, lengths, packed)
+                    _agree(found, expected, "bfloat16")
                 found = time_alternately([compiled], operands, rounds)[0]
                 yield {
                     "case": f"{name}, {'packed' if packed else 'lengths'}",
@@ -225,8 +226,8 @@ def _decode(rounds: int) -> Iterable[dict]:
     tables = jnp.arange(b * s // page, dtype=jnp.int32).reshape(b, -1)
 
     def paged(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        pools = (x.reshape(-1, page, *x.shape[2:]) for x in (k, v))
-        return paged_attention(q, *pools, tables, lengths, implementation="xla")
+        k_pages, v_pages = (x.reshape(-1, page, *x.shape[2:]) for x in (k, v))
+        return paged_attention(q, k_pages, v_pages, tables, lengths, implementation="xla")
 
     yield _race(f"{name} pages", paged, theirs, False, operands, rounds)
 

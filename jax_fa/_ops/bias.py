@@ -114,7 +114,7 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
     if d_bias is not None:
         d_bias = d_bias.astype(operands.bias.dtype)
     lengths = no_gradient(operands.query_lengths), no_gradient(operands.key_lengths)
-    return (Operands(*gradients, d_bias, *lengths),)
+    return (Operands._make((*gradients, d_bias, *lengths)),)
 
 
 def _backward_together(

@@ -43,16 +43,16 @@ def _rule(spec: AttentionSpec, operands: Operands) -> Rule:
     def dims(own: str) -> str:
         return " ".join([*batch, *own.split()])
 
-    named = Operands(
-        query=dims("t K h"),
-        key=dims("s k h"),
-        value=dims("s k v"),
-        query_lengths=dims(""),
-        key_lengths=dims(""),
-        query_segment_ids=dims("t"),
-        key_segment_ids=dims("s"),
-    )
-    return Rule(named._asdict(), results=(dims("t K v"), dims("t K")), free=(*batch, "k"))
+    dims_of = {
+        "query": dims("t K h"),
+        "key": dims("s k h"),
+        "value": dims("s k v"),
+        "query_lengths": dims(""),
+        "key_lengths": dims(""),
+        "query_segment_ids": dims("t"),
+        "key_segment_ids": dims("s"),
+    }
+    return Rule(dims_of, results=(dims("t K v"), dims("t K")), free=(*batch, "k"))
 
 
 def _kernel(spec: AttentionSpec, target: str, operands: Operands) -> Pair:

@@ -172,7 +172,7 @@ def make_backward(operation: Operation, spec: AttentionSpec, with_d_keys: bool) 
         operands, results = parted(arrays)
         rule = operation.rule(spec, operands)
         out, lse = rule.results
-        dims = {**rule.operands, **Results(out, lse, out, lse)._asdict()}
+        dims = {**rule.operands, **dict(zip(Results._fields, (out, lse, out, lse), strict=True))}
         rule = rule._replace(
             operands=dims, results=tuple(dims[name] for name in names), gradients=names
         )

@@ -34,17 +34,17 @@ def _rule(spec: AttentionSpec, operands: Operands) -> Rule:
     packed = operands.cu_seqlens_q is not None
     rows, sequences = ("r K", "c") if packed else ("b t K", "b")
     pages = "p k s" if spec.heads_first else "p s k"
-    named = Operands(
-        query=f"{rows} h",
-        k_pages=f"{pages} h",
-        v_pages=f"{pages} v",
-        block_tables=f"{sequences} m",
-        key_lengths=sequences,
-        query_lengths=sequences,
-        cu_seqlens_q="e",
-    )
+    dims_of = {
+        "query": f"{rows} h",
+        "k_pages": f"{pages} h",
+        "v_pages": f"{pages} v",
+        "block_tables": f"{sequences} m",
+        "key_lengths": sequences,
+        "query_lengths": sequences,
+        "cu_seqlens_q": "e",
+    }
     return Rule(
-        named._asdict(),
+        dims_of,
         results=(f"{rows} v", rows),
         free=("k",) if packed else ("b", "k"),
         undivided=("p", "s"),

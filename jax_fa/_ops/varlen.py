@@ -87,7 +87,7 @@ def _join(axis_size: int, mapped: Any, operands: Operands, with_d_keys: bool) ->
     offsets = _joined_offsets(
         packs.cu_seqlens_q, packs.cu_seqlens_k, packs.query.shape[1], packs.key.shape[1]
     )
-    return Operands(*(join_leading(x) for x in packs[:3]), *offsets)
+    return Operands._make((*(join_leading(x) for x in packs[:3]), *offsets))
 
 
 def _joined_offsets(

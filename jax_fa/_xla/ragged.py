@@ -77,7 +77,7 @@ class Ragged(NamedTuple):
         sequence = jnp.repeat(jnp.arange(n, dtype=jnp.int32), number, total_repeat_length=slots)
         row = (index - _before(block_ends, sequence)) * rows
         fields = (x[sequence] for x in sequences)
-        blocks = _Blocks(sequence, *fields, row, row, row)
+        blocks = _Blocks._make((sequence, *fields, row, row, row))
         last = jnp.minimum(row + rows, blocks.query_length) - 1
         begin, _ = row_interval(spec, blocks.query_length, blocks.key_length, row)
         _, end = row_interval(spec, blocks.query_length, blocks.key_length, last)

@@ -81,7 +81,7 @@ def dense_work(
     )
     sequence = jnp.repeat(number, blocks)
     first_row = jnp.tile(jnp.arange(blocks, dtype=jnp.int32) * size, batch)
-    items = Items(sequence, *(field[sequence] for field in sequences), first_row)
+    items = Items._make((sequence, *(field[sequence] for field in sequences), first_row))
     lengths = query_lengths is not None or key_lengths is not None
     return Work(items, first_row.shape[0], size, sequences, s, (batch, t), lengths)
 
@@ -108,7 +108,7 @@ def packed_work(
     sequence = jnp.repeat(jnp.arange(n, dtype=jnp.int32), blocks, total_repeat_length=slots)
     sequences = Sequences(query_start, key_start, query_length, key_length)
     first_row = (jnp.arange(slots, dtype=jnp.int32) - (ends - blocks)[sequence]) * size
-    items = Items(sequence, *(field[sequence] for field in sequences), first_row)
+    items = Items._make((sequence, *(field[sequence] for field in sequences), first_row))
     return Work(items, ends[-1] if n else 0, size, sequences, expected=longest)
 
 

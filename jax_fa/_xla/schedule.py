@@ -66,5 +66,6 @@ def by_platform(
 
 
 def _pairs(keys: Any, work: Work) -> Any:
-    flat = work.batch is not None and isinstance(keys, FlatKeys)
-    return work.batch[1] * work.longest if flat else None
+    if work.batch is None or work.longest is None or not isinstance(keys, FlatKeys):
+        return None
+    return work.batch[1] * work.longest

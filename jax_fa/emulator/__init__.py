@@ -15,7 +15,14 @@ not know.
 """
 
 from jax_fa.emulator.arguments import Kernel
-from jax_fa.emulator.launch import CodeObject, EmulatorError, Launch, configure, record
+from jax_fa.emulator.launch import (
+    CodeObject,
+    EmulatorError,
+    Launch,
+    configure,
+    record,
+)
+from jax_fa.emulator.launch import Schedule as Schedule
 from jax_fa.emulator.trace import chrome_trace
 
 __all__ = [

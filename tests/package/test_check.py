@@ -90,6 +90,7 @@ class Machine:
 
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     return Machine(monkeypatch, tmp_path)
 
 

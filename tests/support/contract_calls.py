@@ -61,7 +61,7 @@ def lowered_calls(problem: Problem) -> list[dict[str, list[str]]]:
             traced = jax.jit(problem.on(implementation)).trace(*operands)
         except NotImplementedError:
             continue
-        module = traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
+        module: Any = traced.lower(lowering_platforms=(platform,)).compiler_ir("stablehlo")
         target = f'target = "{implementation or "any"}"'
         calls = (call.replace(target, "TARGET") for call in _custom_calls(module.operation))
         place = f"{implementation or 'unnamed'} on {platform}"
@@ -118,8 +118,9 @@ def divided_calls(problem: Problem) -> dict[str, Any]:
     ):
         placed = place(problem.operands(dtype), mesh, problem.specs)
         # The CPU's code itself is not looked at.
-        quick = {"xla_backend_optimization_level": 0}
-        text = jax.jit(function).lower(*placed).compile(compiler_options=quick).as_text()
+        quick: Any = {"xla_backend_optimization_level": 0}
+        compiled: Any = jax.jit(function).lower(*placed).compile(compiler_options=quick)
+        text = compiled.as_text()
         calls = re.findall(r"= (.*?) custom-call\(.*custom_call_target=\"(jax_fa\w+)\"", text)
         found[name] = {
             "calls": sorted(f"{target} -> {_without_layouts(types)}" for types, target in calls),
@@ -160,9 +161,9 @@ def compilations(name: str) -> dict[str, int]:
 def _count_compilations(call: Callable[[], Any]) -> int:
     events = []
 
-    def listen(event: str, duration: float, **_: Any) -> None:
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
-            events.append(duration)
+            events.append(duration_secs)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:

@@ -63,7 +63,8 @@ def write_programs(folder: Path) -> None:
             for i, x in enumerate(found):
                 results[f"{name}.{i}"] = x.astype(np.float16)
     (folder / "digests.json").write_text(json.dumps(digests, indent=1) + "\n")
-    np.savez_compressed(folder / "results.npz", **results)
+    arrays: Any = results
+    np.savez_compressed(folder / "results.npz", **arrays)
 
 
 def _export(program: Program) -> bytes:
@@ -71,11 +72,11 @@ def _export(program: Program) -> bytes:
     function = gradient(problem.on(program.implementation)) if program.takes_gradient else None
     function = function or problem.on(program.implementation)
     mesh = mesh_of(AxisType.Auto)
-    placed = {"in_shardings": tuple(NamedSharding(mesh, spec) for spec in problem.specs)}
+    placed: Any = {"in_shardings": tuple(NamedSharding(mesh, spec) for spec in problem.specs)}
     jitted = jax.jit(function, **(placed if problem.specs else {}))
     allowed = [export.DisabledSafetyCheck.custom_call(name) for name in CALLS]
     exported = export.export(jitted, platforms=program.platforms, disabled_checks=allowed)
-    return exported(*problem.operands(program.dtype)).serialize()
+    return bytes(exported(*problem.operands(program.dtype)).serialize())
 
 
 def run_program(stored: bytes, program: Program) -> list[np.ndarray]:
