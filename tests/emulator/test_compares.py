@@ -8,6 +8,7 @@ import gfx950_asm
 import gfx1201_asm
 import numpy as np
 import pytest
+from assemble import WAVE_SIZE
 from compared import compared
 from lane_values import assert_same, f16_pairs, f32, to_mask, u32
 
@@ -74,9 +75,10 @@ def _sources(kind: str) -> str:
 
 
 def _run(target: str, bodies: dict[str, str], rows: np.ndarray, outputs: int) -> dict:
-    if target == "gfx1201":
-        cases = {name: gfx1201_asm.Case(body, outputs) for name, body in bodies.items()}
-        return gfx1201_asm.run(cases, rows)
+    return {"gfx950": _run_gfx950, "gfx1201": _run_gfx1201}[target](bodies, rows, outputs)
+
+
+def _run_gfx950(bodies: dict[str, str], rows: np.ndarray, outputs: int) -> dict:
     kernels = {
         name: gfx950_asm.Kernel(body, rows.shape[1], outputs) for name, body in bodies.items()
     }
@@ -84,11 +86,16 @@ def _run(target: str, bodies: dict[str, str], rows: np.ndarray, outputs: int) ->
     return {name: gfx950_asm.run(code, name, kernel, rows) for name, kernel in kernels.items()}
 
 
+def _run_gfx1201(bodies: dict[str, str], rows: np.ndarray, outputs: int) -> dict:
+    cases = {name: gfx1201_asm.Case(body, outputs) for name, body in bodies.items()}
+    return gfx1201_asm.run(cases, rows)
+
+
 @pytest.mark.parametrize(("target", "kind"), _cases("v_cmp"))
 def test_masks(target: str, kind: str):
     """A wave of 32 lanes has a mask of one register: the next one stays as it is."""
-    wide = target == "gfx950"
-    rows, a, b = _operands(kind, 64 if wide else 32)
+    wide = WAVE_SIZE[target] == 64
+    rows, a, b = _operands(kind, WAVE_SIZE[target])
     bodies = {}
     for name in _relations(kind):
         compare, sources = f"v_cmp_{name}_{kind}", _sources(kind)
@@ -109,8 +116,8 @@ def test_masks(target: str, kind: str):
 
 @pytest.mark.parametrize(("target", "kind"), _cases("v_cmpx"))
 def test_exec(target: str, kind: str):
-    wide = target == "gfx950"
-    rows, a, b = _operands(kind, 64 if wide else 32)
+    wide = WAVE_SIZE[target] == 64
+    rows, a, b = _operands(kind, WAVE_SIZE[target])
     bodies = {
         name: f"v_mov_b32 v64, 5\nv_cmpx_{name}_{kind} {'vcc, ' if wide else ''}{_sources(kind)}\n"
         "v_mov_b32 v64, 7"

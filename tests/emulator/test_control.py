@@ -42,11 +42,14 @@ def test_exec_mask_operations():
     ],
 )
 def test_call_and_return(target):
-    load, wait, store, add = {
-        "gfx950": ("s_load_dwordx2", "s_waitcnt lgkmcnt(0)", "global_store_dword", "s_add{}_u32"),
-        "gfx1201": ("s_load_b64", "s_wait_kmcnt 0x0", "global_store_b32", "s_add_co{}_u32"),
+    load, wait, store = {
+        "gfx950": ("s_load_dwordx2", "s_waitcnt lgkmcnt(0)", "global_store_dword"),
+        "gfx1201": ("s_load_b64", "s_wait_kmcnt 0x0", "global_store_b32"),
     }[target]
-    low, high = add.format(""), add.format("c" if target == "gfx950" else "_ci")
+    low, high = {
+        "gfx950": ("s_add_u32", "s_addc_u32"),
+        "gfx1201": ("s_add_co_u32", "s_add_co_ci_u32"),
+    }[target]
     body = f"""
     {load} s[8:9], s[0:1], 0x0
     v_lshlrev_b32 v1, 2, v0
@@ -130,10 +133,9 @@ def test_branches(target, taken):
     }[target]
     start = f"{load} s[8:9], s[0:1], 0x0\nv_mov_b32 v1, 0\n{wait}\n"
     end = f"v_mov_b32 v2, s12\n{store} v1, v2, s[8:9]\ns_endpgm"
-    if target == "gfx1201":
-        body = body.replace("s_mov_b64 vcc", "s_mov_b32 vcc_lo").replace(
-            "s_mov_b64 exec", "s_mov_b32 exec_lo"
-        )
+    move, half = {"gfx950": ("s_mov_b64", ""), "gfx1201": ("s_mov_b32", "_lo")}[target]
+    for mask in ("vcc", "exec"):
+        body = body.replace(f"s_mov_b64 {mask}", f"{move} {mask}{half}")
     out = np.zeros(1, np.int32)
     emulator.CodeObject(assemble(target, start + body + end)).launch("kernel", 1, 1, args=[out])
     assert out[0] == expected

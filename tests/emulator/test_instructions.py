@@ -10,7 +10,7 @@ from compared import instructions, named_by_test
 from jax_fa import _native, emulator
 
 # They compute nothing: waits, barriers and wait states, which the tests of the checks are about
-# (test_checks*.py, test_hazards*.py), and hints.
+# (test_checks*.py, */test_hazards.py), and hints.
 NO_RESULT = {
     "gfx950": {"s_barrier", "s_endpgm", "s_nop", "s_waitcnt"},
     "gfx1201": {"s_barrier_signal", "s_barrier_wait", "s_clause", "s_delay_alu", "s_endpgm"}

@@ -7,7 +7,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from assemble import assemble
+from assemble import WAVE_SIZE, assemble
 
 from jax_fa import emulator
 
@@ -107,7 +107,7 @@ def test_kernel_attributes(scale):
     assert scale.target in SCALE
     assert kernel.vgprs == 32
     assert kernel.kernarg_bytes == 24
-    assert kernel.wave_size == (64 if scale.target == "gfx950" else 32)
+    assert kernel.wave_size == WAVE_SIZE[scale.target]
     assert [argument[3] for argument in kernel.arguments] == [8, 8, 4]
 
 

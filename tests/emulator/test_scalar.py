@@ -250,14 +250,17 @@ def _has_constant_form(name: str) -> bool:
     return name.endswith(("_i32", "_u32"))
 
 
+_CONSTANT_COMPARES = {"gfx950": True, "gfx1201": False}
+
+
 def _lines(target: str) -> dict[str, str]:
     lines = {}
     for name, (_, bits) in COMPARES.items():
         lines[name] = f"{_compare(name)} {registers(16, bits)}, {registers(18, bits)}"
-        if target == "gfx950" and _has_constant_form(name):
+        if _CONSTANT_COMPARES[target] and _has_constant_form(name):
             lines[f"k_{name}"] = f"s_cmpk_{name} s16, {CONSTANT:#x}"
     for name, row in CONSTANTS.items():
-        lines[name.replace(" ", "_")] = row[0 if target == "gfx950" else 1]
+        lines[name.replace(" ", "_")] = row[{"gfx950": 0, "gfx1201": 1}[target]]
     for op in OPS:
         result_bits, a_bits, b_bits = op.widths
         operands = [registers(20, result_bits), registers(16, a_bits)]

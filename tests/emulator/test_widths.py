@@ -50,12 +50,12 @@ def _mnemonic(target: str, form: str, loads: bool, width: str) -> str:
         words = {"gfx950": ("write", "read"), "gfx1201": ("store", "load")}[target]
         return f"ds_{words[loads]}_{width}"
     family = "global" if form == "saddr" else form.split("_")[0]
-    suffix = _GFX950[width] if target == "gfx950" else width
+    suffix = {"gfx950": _GFX950[width], "gfx1201": width}[target]
     return f"{family}_{'load' if loads else 'store'}_{suffix}"
 
 
 def _access(target: str, form: str, loads: bool, width: str, data: str, offset: int) -> str:
-    none = "0" if target == "gfx950" else "null"
+    none = {"gfx950": "0", "gfx1201": "null"}[target]
     address, place = {
         "global": ("v[2:3]", f", off offset:{offset}"),
         "saddr": ("v16", f", s[4:5] offset:{offset}"),
@@ -86,11 +86,17 @@ def _head(target: str, form: str, rows: int) -> str:
 
 
 def _run(target: str, body: str, rows: np.ndarray, outputs: int) -> np.ndarray:
-    if target == "gfx1201":
-        case = gfx1201_asm.Case(body, outputs)
-        return gfx1201_asm.run({"k": case}, rows[None], lds_bytes=4096)["k"][0]
+    return {"gfx950": _run_gfx950, "gfx1201": _run_gfx1201}[target](body, rows, outputs)
+
+
+def _run_gfx950(body: str, rows: np.ndarray, outputs: int) -> np.ndarray:
     kernel = gfx950_asm.Kernel(body, len(rows), outputs, lds_bytes=4096)
     return gfx950_asm.run(gfx950_asm.assemble({"k": kernel}), "k", kernel, rows[None])[0]
+
+
+def _run_gfx1201(body: str, rows: np.ndarray, outputs: int) -> np.ndarray:
+    case = gfx1201_asm.Case(body, outputs)
+    return gfx1201_asm.run({"k": case}, rows[None], lds_bytes=4096)["k"][0]
 
 
 def _cases(loads: bool, widths: dict[str, int]) -> list:

@@ -62,7 +62,7 @@ def test_any_number_of_rows(target, dtype, h):
     rng = np.random.default_rng(0)
     lengths = jnp.array([190, 70, 5, 0], jnp.int32)
     # On gfx950 the kernel is the same for any number.
-    for t, group in ROWS if target == "gfx1201" else ROWS[2::3]:
+    for t, group in {"gfx950": ROWS[2::3], "gfx1201": ROWS}[target]:
         q = normal(rng, 4, t, 2 * group, h, dtype=dtype)
         key, value = (normal(rng, 4, 190, 2, h, dtype=dtype) for _ in range(2))
         expected = expect(q, key, value, lengths, causal=True)
@@ -84,7 +84,7 @@ def test_any_number_of_rows(target, dtype, h):
 
 def assert_wide(launches, target):
     """One kernel whose tile has 64 rows: of gfx950 that is every decode kernel."""
-    suffix = "_wide" if target == "gfx1201" else ""
+    suffix = {"gfx950": "", "gfx1201": "_wide"}[target]
     kernels = {x.kernel for x in launches if not x.kernel.startswith("merge_")}
     assert kernels
     assert all(x.startswith("decode_") and x.endswith(suffix) for x in kernels)

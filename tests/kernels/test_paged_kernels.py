@@ -163,7 +163,7 @@ def run_far_pool(target: str, kernel: str, page_size: int, pages: int, num_pages
     q, out, lse = q.copy(), np.zeros((t, h), jnp.bfloat16), np.zeros(t, np.float32)
     shift = (page_size - 1).bit_length()
     by_one = (2**31 + 1, 0)
-    one_workgroup = (1, 1, 1, 0) if target == "gfx1201" else (1, 1, 0, 1)
+    one_workgroup = {"gfx950": (1, 1, 0, 1), "gfx1201": (1, 1, 1, 0)}[target]
     params = _Params(
         query=q.ctypes.data,
         key=pools[0].ctypes.data,

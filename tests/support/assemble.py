@@ -48,6 +48,10 @@ _METADATA = """
 {args}
 """
 
+# What differs by target: lanes of a wave, and directives of a kernel.
+WAVE_SIZE = {"gfx950": 64, "gfx1201": 32}
+_DIRECTIVES = {"gfx950": "\n.amdhsa_accum_offset 32", "gfx1201": ""}
+
 _KINDS = {"pointer": ("global_buffer", 8), "i32": ("by_value", 4), "f32": ("by_value", 4)}
 
 
@@ -87,9 +91,9 @@ def kernels_source(
     fields = {
         "vgprs": vgprs,
         "lds_bytes": lds_bytes,
-        "extra": extra + ("\n.amdhsa_accum_offset 32" if target == "gfx950" else ""),
+        "extra": extra + _DIRECTIVES[target],
         "kernarg_bytes": -(-offset // 8) * 8,
-        "wave_size": 64 if target == "gfx950" else 32,
+        "wave_size": WAVE_SIZE[target],
         "args": "\n".join(lines),
     }
     source = f'.amdgcn_target "amdgcn-amd-amdhsa--{target}"\n'

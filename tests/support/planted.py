@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from assemble import assemble_kernels
+from assemble import WAVE_SIZE, assemble_kernels
 
 from jax_fa import emulator
 
@@ -33,6 +33,7 @@ s_wait_loadcnt_dscnt 0x0
 global_store_b32 v1, v3, s[8:9]
 s_endpgm
 """
+_AROUND = {"gfx950": (GFX950_START, GFX950_END), "gfx1201": (GFX1201_START, GFX1201_END)}
 
 
 class Defect(NamedTuple):
@@ -59,16 +60,14 @@ class Planted:
     def launch(self, defect: Defect, mended: bool, **options) -> emulator.Launch:
         """Runs a kernel with its defect, or mended, over an array with one spare element."""
         code = self._code(defect.target)
-        lanes = 128 if defect.target == "gfx950" else 64
+        lanes = 2 * WAVE_SIZE[defect.target]
         array = np.zeros(lanes + 1, np.int32)
         name = defect.name + ("_mended" if mended else "")
         return code.launch(name, 1, lanes, args=[array], **options)
 
     def _code(self, target: str) -> emulator.CodeObject:
         if target not in self._codes:
-            start, end = (
-                (GFX950_START, GFX950_END) if target == "gfx950" else (GFX1201_START, GFX1201_END)
-            )
+            start, end = _AROUND[target]
             bodies = {}
             for defect in self._defects:
                 if defect.target != target:

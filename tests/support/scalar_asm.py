@@ -102,7 +102,7 @@ class Instructions:
 
     @functools.cached_property
     def _code(self) -> emulator.CodeObject:
-        template = _GFX950 if self._target == "gfx950" else _GFX1201
+        template = {"gfx950": _GFX950, "gfx1201": _GFX1201}[self._target]
         bodies = {
             f"k_{name}": template.format(instruction=line) for name, line in self._lines.items()
         }

@@ -12,6 +12,8 @@ from jax_fa import emulator
 from jax_fa.emulator import timing as _timing
 from jax_fa.emulator.listing import listing
 
+PRODUCT = {"gfx950": SHORT, "gfx1201": WMMA}
+
 
 def test_lds_reads_of_all_waves_share_the_banks():
     # Four passes each; one wave is held by what comes back to its SIMD, eight by the banks.
@@ -104,7 +106,7 @@ def test_a_wait_takes_the_latency():
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_cycles_and_busy_of_a_launch(target):
-    body = (SHORT if target == "gfx950" else WMMA) * 50
+    body = PRODUCT[target] * 50
     per_clk = {"gfx950": 1024, "gfx1201": 512}[target]
     flops = 0.25 * 200 * 16 * per_clk * 4 * 3
     done = launch(target, body, waves=4, grid=3, workgroups=None, useful_flops=flops)
@@ -161,7 +163,7 @@ def test_sensitivity():
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_chrome_trace(target):
-    body = (SHORT if target == "gfx950" else WMMA) + "v_exp_f32 v1, v2\nv_mul_f32 v3, v4, v5\n"
+    body = PRODUCT[target] + "v_exp_f32 v1, v2\nv_mul_f32 v3, v4, v5\n"
     done = launch(target, body * 3, waves=8)
     events = emulator.chrome_trace(done)["traceEvents"]
     assert "kernel, workgroup 0" in str(events[0])
