@@ -8,7 +8,7 @@ namespace jax_fa {
 namespace {
 
 // The type as StableHLO spells it.
-std::string_view TypeName(XLA_FFI_DataType dtype) {
+std::string_view StableHloName(XLA_FFI_DataType dtype) {
   switch (dtype) {
     case XLA_FFI_DataType_PRED:
       return "i1";
@@ -120,9 +120,9 @@ Status CheckType(const Operand& operand, const Array& array, XLA_FFI_DataType fi
     std::string expected;
     for (const XLA_FFI_DataType dtype : allowed) {
       if (!expected.empty()) expected += " or ";
-      expected += TypeName(dtype);
+      expected += StableHloName(dtype);
     }
-    return MustBe(operand.name, expected, TypeName(array.dtype));
+    return MustBe(operand.name, expected, StableHloName(array.dtype));
   }
   if (array.shape.size() != Dimensions(operand.legend).size() && !IsAbsent(operand, array)) {
     const std::string expected = std::string(operand.legend) + (operand.optional ? " or [0]" : "");
