@@ -2,10 +2,11 @@
 
 from typing import Any, TypedDict
 
-def registrations() -> dict[str, dict[str, Any]]:
-    """FFI targets: ``{name: {"initialize": capsule, "execute": capsule}}``.
+def registrations() -> dict[str, dict[str, dict[str, Any]]]:
+    """FFI targets: ``{platform: {name: {"initialize": capsule, "execute": capsule}}}``.
 
-    One handler serves the platforms "cpu" (emulator) and "ROCM" (HIP), with ``api_version=1``.
+    Platforms are "cpu", whose handlers emulate, and "ROCM", whose handlers take XLA's stream and
+    fail where there is none; all with ``api_version=1``.
     """
 
 class TargetFacts(TypedDict):

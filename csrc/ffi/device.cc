@@ -7,14 +7,15 @@
 
 namespace jax_fa {
 
-Status OpenDevice(const CallDevice& device, std::string_view target_name,
-                  std::unique_ptr<Runtime>* runtime, const Target** target) {
+Status Open(const Place& place, std::string_view target_name, std::unique_ptr<Runtime>* runtime,
+            const Target** target) {
   const Target* const named = FindTarget(target_name);
   if (named == nullptr && target_name != "any") {
     return Status::Error("target must be " + TargetNames("or", "any") + "; got " +
                          std::string(target_name));
   }
-  if (!device.on_gpu) {
+  const auto* const gpu = std::get_if<GpuPlace>(&place);
+  if (gpu == nullptr) {
     if (named == nullptr) {
       return Status::Error(
           "this computation was lowered for an AMD GPU of any target, and runs on a CPU; name a "
@@ -23,12 +24,12 @@ Status OpenDevice(const CallDevice& device, std::string_view target_name,
     *runtime = std::make_unique<EmulatorRuntime>(*named);
     return (*runtime)->GetTarget(target);
   }
-  *runtime = std::make_unique<HipRuntime>(device.ordinal, device.stream);
+  *runtime = std::make_unique<HipRuntime>(gpu->ordinal, gpu->stream);
   if (Status status = (*runtime)->GetTarget(target); !status.ok) return status;
   if (named != nullptr && named != *target) {
     return Status::Error("implementation " + std::string(target_name) +
-                         " was asked for, but HIP device " + std::to_string(device.ordinal) +
-                         " is " + std::string((*target)->name));
+                         " was asked for, but HIP device " + std::to_string(gpu->ordinal) + " is " +
+                         std::string((*target)->name));
   }
   return Status::Ok();
 }

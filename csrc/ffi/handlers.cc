@@ -20,42 +20,19 @@ namespace {
 
 namespace ffi = ::xla::ffi;
 
-// A tag, so that Ctx<> gives a CallDevice by the specialisation below.
-struct CallDeviceContext {};
-
-// Execute stages enqueue on the given stream, allocate nothing on the device and read no contents,
-// so they may be recorded and replayed; saying so is a choice of the build (CMakeLists.txt).
+// Execute stages on a GPU enqueue on the given stream, allocate nothing on the device and read no
+// contents, so they may be recorded and replayed; saying so is a choice of the build
+// (CMakeLists.txt).
 #if JAX_FA_COMMAND_BUFFER
-constexpr std::initializer_list<ffi::Traits> kExecuteTraits = {ffi::Traits::kCmdBufferCompatible};
+constexpr std::initializer_list<ffi::Traits> kGpuTraits = {ffi::Traits::kCmdBufferCompatible};
 #else
-constexpr std::initializer_list<ffi::Traits> kExecuteTraits = {};
+constexpr std::initializer_list<ffi::Traits> kGpuTraits = {};
 #endif
 
 }  // namespace
 }  // namespace jax_fa
 
 namespace xla::ffi {
-
-template <>
-struct CtxDecoding<jax_fa::CallDeviceContext> {
-  using Type = jax_fa::CallDevice;
-
-  // A call on a CPU has no stream: XLA answers with an error, which is no failure here.
-  static std::optional<Type> Decode(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* context,
-                                    DiagnosticEngine& diagnostic) {
-    XLA_FFI_Stream_Get_Args args = {};
-    args.struct_size = XLA_FFI_Stream_Get_Args_STRUCT_SIZE;
-    args.ctx = context;
-    if (XLA_FFI_Error* error = api->XLA_FFI_Stream_Get(&args)) {
-      internal::DestroyError(api, error);
-      return Type{};
-    }
-    const std::optional<int32_t> ordinal =
-        CtxDecoding<DeviceOrdinal>::Decode(api, context, diagnostic);
-    if (!ordinal) return std::nullopt;
-    return Type{.on_gpu = true, .stream = args.stream, .ordinal = *ordinal};
-  }
-};
 
 template <>
 struct AttrDecoding<jax_fa::Attributes> {
@@ -117,8 +94,7 @@ std::vector<Array> ToArrays(const ffi::RemainingRets& results) {
 
 // The initialize stage of every operation: loads the code object of the attribute `target`.
 // Loading is not allowed while a stream is captured, which may happen around the execute stage.
-ffi::Error Initialize(CallDevice device, ffi::RemainingArgs, ffi::RemainingRets,
-                      Attributes attributes) {
+ffi::Error Initialize(const Place& place, Attributes attributes) {
   return Guarded([&] {
     std::string_view target_name;
     if (Status status = attributes.Read("target", &target_name).status(); !status.ok) {
@@ -126,31 +102,54 @@ ffi::Error Initialize(CallDevice device, ffi::RemainingArgs, ffi::RemainingRets,
     }
     std::unique_ptr<Runtime> runtime;
     const Target* target = nullptr;
-    if (Status status = OpenDevice(device, target_name, &runtime, &target); !status.ok) {
+    if (Status status = Open(place, target_name, &runtime, &target); !status.ok) {
       return InvalidUnlessOk(status);
     }
     return InternalUnlessOk(runtime->Load(*target));
   });
 }
 
-template <const AttentionOperation& kOperation>
-ffi::Error Attend(CallDevice device, ffi::RemainingArgs operands, ffi::RemainingRets results,
-                  Attributes attributes) {
+ffi::Error Attend(const AttentionOperation& operation, const Place& place,
+                  ffi::RemainingArgs operands, ffi::RemainingRets results, Attributes attributes) {
   return Guarded([&] {
     AttentionProblem problem;
     std::string_view target_name;
-    if (Status status = MakeProblem(kOperation, ToArrays(operands), ToArrays(results), attributes,
+    if (Status status = MakeProblem(operation, ToArrays(operands), ToArrays(results), attributes,
                                     &target_name, &problem);
         !status.ok) {
       return InvalidUnlessOk(status);
     }
     std::unique_ptr<Runtime> runtime;
     const Target* target = nullptr;
-    if (Status status = OpenDevice(device, target_name, &runtime, &target); !status.ok) {
+    if (Status status = Open(place, target_name, &runtime, &target); !status.ok) {
       return InvalidUnlessOk(status);
     }
     return InternalUnlessOk(LaunchAttention(*runtime, *target, problem));
   });
+}
+
+// The handlers of each platform. Those of ROCm take XLA's stream and device: where XLA gives none,
+// decoding the call fails, and nothing is run elsewhere instead.
+
+ffi::Error InitializeOnCpu(ffi::RemainingArgs, ffi::RemainingRets, Attributes attributes) {
+  return Initialize(EmulatedPlace{}, attributes);
+}
+
+ffi::Error InitializeOnGpu(void* stream, int32_t ordinal, ffi::RemainingArgs, ffi::RemainingRets,
+                           Attributes attributes) {
+  return Initialize(GpuPlace{stream, ordinal}, attributes);
+}
+
+template <const AttentionOperation& kOperation>
+ffi::Error AttendOnCpu(ffi::RemainingArgs operands, ffi::RemainingRets results,
+                       Attributes attributes) {
+  return Attend(kOperation, EmulatedPlace{}, operands, results, attributes);
+}
+
+template <const AttentionOperation& kOperation>
+ffi::Error AttendOnGpu(void* stream, int32_t ordinal, ffi::RemainingArgs operands,
+                       ffi::RemainingRets results, Attributes attributes) {
+  return Attend(kOperation, GpuPlace{stream, ordinal}, operands, results, attributes);
 }
 
 ffi::Error AppendTokens(ffi::RemainingArgs operands, ffi::RemainingRets results,
@@ -159,34 +158,49 @@ ffi::Error AppendTokens(ffi::RemainingArgs operands, ffi::RemainingRets results,
       [&] { return InvalidUnlessOk(Append(ToArrays(operands), ToArrays(results), attributes)); });
 }
 
-auto BindAttention() {
-  return ffi::Ffi::Bind()
-      .Ctx<CallDeviceContext>()
-      .RemainingArgs()
-      .RemainingRets()
-      .Attrs<Attributes>();
+template <ffi::ExecutionStage kStage>
+auto BindOnCpu() {
+  return ffi::Ffi::Bind<kStage>().RemainingArgs().RemainingRets().template Attrs<Attributes>();
 }
 
-XLA_FFI_DEFINE_HANDLER(kInitialize, Initialize,
-                       ffi::Ffi::Bind<ffi::ExecutionStage::kInitialize>()
-                           .Ctx<CallDeviceContext>()
-                           .RemainingArgs()
-                           .RemainingRets()
-                           .Attrs<Attributes>());
-XLA_FFI_DEFINE_HANDLER(kFlashExecute, Attend<kFlash>, BindAttention(), kExecuteTraits);
-XLA_FFI_DEFINE_HANDLER(kVarlenExecute, Attend<kVarlen>, BindAttention(), kExecuteTraits);
-XLA_FFI_DEFINE_HANDLER(kPagedExecute, Attend<kPaged>, BindAttention(), kExecuteTraits);
-XLA_FFI_DEFINE_HANDLER(kAppendExecute, AppendTokens,
-                       ffi::Ffi::Bind().RemainingArgs().RemainingRets().Attrs<Attributes>());
+template <ffi::ExecutionStage kStage>
+auto BindOnGpu() {
+  return ffi::Ffi::Bind<kStage>()
+      .template Ctx<ffi::PlatformStream<void*>>()
+      .template Ctx<ffi::DeviceOrdinal>()
+      .RemainingArgs()
+      .RemainingRets()
+      .template Attrs<Attributes>();
+}
+
+constexpr auto kInitialize = ffi::ExecutionStage::kInitialize;
+constexpr auto kExecute = ffi::ExecutionStage::kExecute;
+
+XLA_FFI_DEFINE_HANDLER(kCpuInitialize, InitializeOnCpu, BindOnCpu<kInitialize>());
+XLA_FFI_DEFINE_HANDLER(kCpuFlash, AttendOnCpu<kFlash>, BindOnCpu<kExecute>());
+XLA_FFI_DEFINE_HANDLER(kCpuVarlen, AttendOnCpu<kVarlen>, BindOnCpu<kExecute>());
+XLA_FFI_DEFINE_HANDLER(kCpuPaged, AttendOnCpu<kPaged>, BindOnCpu<kExecute>());
+XLA_FFI_DEFINE_HANDLER(kCpuAppend, AppendTokens, BindOnCpu<kExecute>());
+
+XLA_FFI_DEFINE_HANDLER(kGpuInitialize, InitializeOnGpu, BindOnGpu<kInitialize>());
+XLA_FFI_DEFINE_HANDLER(kGpuFlash, AttendOnGpu<kFlash>, BindOnGpu<kExecute>(), kGpuTraits);
+XLA_FFI_DEFINE_HANDLER(kGpuVarlen, AttendOnGpu<kVarlen>, BindOnGpu<kExecute>(), kGpuTraits);
+XLA_FFI_DEFINE_HANDLER(kGpuPaged, AttendOnGpu<kPaged>, BindOnGpu<kExecute>(), kGpuTraits);
 
 }  // namespace
 
 std::span<const Registration> Registrations() {
+  // Platforms as JAX registers them: "gpu" would mean CUDA.
+  constexpr const char* kCpu = "cpu";
+  constexpr const char* kRocm = "ROCM";
   static const Registration kRegistrations[] = {
-      {"jax_fa_flash", kInitialize, kFlashExecute},
-      {"jax_fa_varlen", kInitialize, kVarlenExecute},
-      {"jax_fa_paged", kInitialize, kPagedExecute},
-      {"jax_fa_append", nullptr, kAppendExecute},
+      {kCpu, "jax_fa_flash", kCpuInitialize, kCpuFlash},
+      {kCpu, "jax_fa_varlen", kCpuInitialize, kCpuVarlen},
+      {kCpu, "jax_fa_paged", kCpuInitialize, kCpuPaged},
+      {kCpu, "jax_fa_append", nullptr, kCpuAppend},
+      {kRocm, "jax_fa_flash", kGpuInitialize, kGpuFlash},
+      {kRocm, "jax_fa_varlen", kGpuInitialize, kGpuVarlen},
+      {kRocm, "jax_fa_paged", kGpuInitialize, kGpuPaged},
   };
   return kRegistrations;
 }

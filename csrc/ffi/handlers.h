@@ -8,9 +8,11 @@
 
 namespace jax_fa {
 
+// A target's handlers on one platform. On "cpu" they emulate, on "ROCM" they run on XLA's stream.
 struct Registration {
+  const char* platform;
   const char* target;
-  XLA_FFI_Handler* initialize;  // null: the handler is one of CPUs
+  XLA_FFI_Handler* initialize;  // null: the stage has nothing to do
   XLA_FFI_Handler* execute;
 };
 

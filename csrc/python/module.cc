@@ -29,7 +29,8 @@ nb::dict Registrations() {
       stages["initialize"] = nb::capsule(reinterpret_cast<void*>(registration.initialize));
     }
     stages["execute"] = nb::capsule(reinterpret_cast<void*>(registration.execute));
-    all[registration.target] = stages;
+    if (!all.contains(registration.platform)) all[registration.platform] = nb::dict();
+    all[registration.platform][registration.target] = stages;
   }
   return all;
 }

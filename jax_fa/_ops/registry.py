@@ -9,13 +9,12 @@ VARLEN = "jax_fa_varlen"
 PAGED = "jax_fa_paged"
 APPEND = "jax_fa_append"
 
-# "ROCM" is the registration platform of AMD GPUs ("gpu" would mean CUDA). Registering a platform
-# whose plugin is absent is queued and harmless.
-_PLATFORMS = ("cpu", "ROCM")
-
 
 def register() -> None:
-    """Makes every handler of the extension known to JAX on every platform that it serves."""
-    for name, stages in _native.registrations().items():
-        for platform in ("cpu",) if name == APPEND else _PLATFORMS:
+    """Makes every handler of the extension known to JAX on every platform that it serves.
+
+    Registering a platform whose plugin is absent is queued and harmless.
+    """
+    for platform, handlers in _native.registrations().items():
+        for name, stages in handlers.items():
             jax.ffi.register_ffi_target(name, stages, platform=platform, api_version=1)

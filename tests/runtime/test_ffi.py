@@ -32,9 +32,9 @@ ATTRIBUTES = {
 }
 
 
-def call_raw(attributes, operands=OPERANDS, results=RESULTS):
+def call_raw(attributes, operands=OPERANDS, results=RESULTS, handler="jax_fa_flash"):
     """One jit, as users do."""
-    flash = jax.ffi.ffi_call("jax_fa_flash", [jax.ShapeDtypeStruct(*x) for x in results.values()])
+    flash = jax.ffi.ffi_call(handler, [jax.ShapeDtypeStruct(*x) for x in results.values()])
     arrays = [jnp.zeros(*operand) for operand in operands.values()]
     return jax.block_until_ready(jax.jit(lambda *args: flash(*args, **attributes))(*arrays))
 
@@ -48,10 +48,23 @@ def call(**changes):
     return call_raw(attributes, operands, results)
 
 
-def test_handlers_of_both_stages():
+def test_handlers_of_both_platforms_and_stages():
     registrations = _native.registrations()
-    assert set(registrations["jax_fa_flash"]) == {"initialize", "execute"}
-    assert all(name.startswith("jax_fa_") for name in registrations)
+    attention = {"jax_fa_flash", "jax_fa_varlen", "jax_fa_paged"}
+    assert set(registrations["ROCM"]) == attention
+    assert set(registrations["cpu"]) == attention | {"jax_fa_append"}
+    for handlers in registrations.values():
+        assert all(set(handlers[name]) == {"initialize", "execute"} for name in attention)
+
+
+@pytest.mark.parametrize("stages", [("initialize", "execute"), ("execute",)])
+def test_a_handler_of_rocm_without_a_stream_is_an_error(stages):
+    handlers = _native.registrations()["ROCM"]["jax_fa_flash"]
+    name = f"test_{len(stages)}_of_rocm_on_a_cpu"
+    chosen = {stage: handlers[stage] for stage in stages}
+    jax.ffi.register_ffi_target(name, chosen, platform="cpu", api_version=1)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Failed to get platform stream"):
+        call_raw(ATTRIBUTES, handler=name)
 
 
 def test_right_operands_run():

@@ -107,7 +107,8 @@ def _sections(function: Any) -> list[str]:
 
 def describe_ffi_targets() -> dict[str, Any]:
     """Stages of every handler. Programs that were exported hold these names."""
-    return {name: sorted(stages) for name, stages in sorted(_native.registrations().items())}
+    handlers = _native.registrations()["cpu"]
+    return {name: sorted(stages) for name, stages in sorted(handlers.items())}
 
 
 def describe_kernels() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from jax_fa._ops import registry as _registry
 
 def targets_with(handler: str) -> tuple[str, ...]:
     """Targets whose kernels this build has behind `handler`."""
-    if handler not in _native.registrations():
+    if handler not in _native.registrations()["cpu"]:
         return ()
     return tuple(target for target in TARGETS if _native.code_object(target))
 
