@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from cases import Case
 from packs import Cache, Pack, clean
+from sweeps import swept
 from tolerance import assert_close, assert_gradients_close
 
 from jax_fa import reference
@@ -69,7 +71,10 @@ def problem_of(case: Any) -> tuple[Any, AttentionSpec, Any, Any]:
     return operation, spec, operands(*arrays, **named), functools.partial(oracle, **keywords)
 
 
-@pytest.fixture(params=[1, 3])
+ALL = *DENSE, *PACKS, *CACHES
+
+
+@pytest.fixture(params=[pytest.param(1, marks=pytest.mark.slow), 3])
 def small_tiles(request, monkeypatch):
     """Blocks of 16 rows and keys; so many sequences or lanes a step."""
     for module in (tiles, ragged):
@@ -94,12 +99,13 @@ def attend(schedule, operation, spec, operands, cotangents):
 
 
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("case", [*DENSE, *PACKS, *CACHES], ids=str)
+@pytest.mark.parametrize("case", swept(ALL, (*DENSE[2:4], PACKS[0], CACHES[1])), ids=str)
 def test_tiles_give_the_reference(case):
     check(case, batched)
 
 
-@pytest.mark.parametrize("case", [*DENSE, *PACKS, *CACHES], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ALL, ids=str)
 def test_blocks_give_the_reference(case):
     check(case, blockwise)
 
@@ -149,8 +155,15 @@ def test_what_lies_past_lengths_changes_nothing():
 
 
 @pytest.mark.usefixtures("small_tiles")
-@pytest.mark.parametrize("lengths", [False, True])
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 45, 4, 61), (1, 45, 1, 1), (2, 1, 4, 61)])
+@pytest.mark.parametrize(
+    ("shape", "lengths"),
+    swept(
+        itertools.product(
+            [(1, 1, 1, 1), (2, 45, 4, 61), (1, 45, 1, 1), (2, 1, 4, 61)], [False, True]
+        ),
+        [((2, 45, 4, 61), True), ((1, 45, 1, 1), False)],
+    ),
+)
 def test_a_bias_as_one_sequence_after_another(shape, lengths):
     spec = AttentionSpec.make(head_dim=16, causal=True, top_left=True)
     q, k, v = DENSE[0].operands("float32")

@@ -59,7 +59,7 @@ def problem(dtype):
 
 @pytest.mark.parametrize(
     ("implementation", "dtype", "num_splits"),
-    [("xla", "float32", None), *((t, "bfloat16", n) for t in PAGED_TARGETS for n in (None, 3))],
+    [("xla", "float32", None), *((t, "bfloat16", 3) for t in PAGED_TARGETS)],
 )
 def test_each_token_is_dense_attention_over_the_growing_sequence(implementation, dtype, num_splits):
     w, operands = weights(dtype), problem(dtype)
@@ -130,7 +130,7 @@ def test_dense_decode_is_any_number_of_splits(implementation, dtype, t):
     attend: Any = functools.partial(
         flash_attention, causal=True, return_lse=True, implementation=implementation
     )
-    for num_splits in (None, 1, 2, 7, 40):  # 40: more than there are tiles of keys
+    for num_splits in (None, 2, 40):  # 40: more than there are tiles of keys
         actual = attend(q, k, v, key_lengths=lengths, num_splits=num_splits)
         assert_close(actual, expected, jnp.nan_to_num(v), implementation)
 

@@ -18,8 +18,9 @@ from cases import KERNEL_TARGETS, Case
 from jax import export
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from meshes import assert_same, collectives, mesh_of, place, scalar_of
+from meshes import assert_same, mesh_of, place, run_divided, scalar_of
 from packs import Cache, Pack
+from sweeps import swept
 
 from jax_fa import flash_attention, flash_attention_varlen, paged_attention
 from jax_fa._mesh import export as _exported
@@ -73,18 +74,18 @@ def exported(f, arrays, specs, mesh, platforms=("cpu",)):
 
 @pytest.mark.parametrize(
     ("name", "gradients", "kind", "platforms"),
-    [
-        pytest.param(
-            *case, marks=[pytest.mark.slow] * (len(case[3]) > 1 and case[2] is AxisType.Explicit)
-        )
-        for case in itertools.product(
+    swept(
+        itertools.product(
             PROBLEMS,
             (False, True),
             (AxisType.Auto, AxisType.Explicit),
             (("cpu",), ("cpu", "rocm")),
-        )
-        if case[1] or len(case[3]) == 1  # with gradients, a program has the forward's call too
-    ],
+        ),
+        # With gradients, a program has the forward's call too.
+        lambda _, gradients, kind, platforms: (
+            len(platforms) > 1 and kind is AxisType.Auto if gradients else len(platforms) == 1
+        ),
+    ),
     ids=lambda x: "-".join(x) if isinstance(x, tuple) else str(x),
 )
 def test_a_loaded_program_divides(name, gradients, kind, platforms):
@@ -94,9 +95,8 @@ def test_a_loaded_program_divides(name, gradients, kind, platforms):
     with jax.set_mesh(mesh):
         placed = place(arrays, mesh, specs)
         loaded = jax.jit(export.deserialize(exported(f, placed, specs, mesh, platforms)).call)
-        found = loaded(*placed)
-        traffic = {"all-reduce"} if name == "paged" and gradients else set()
-        assert set(collectives(loaded, *placed)) == traffic
+        found, traffic = run_divided(loaded, *placed)
+        assert set(traffic) == ({"all-reduce"} if name == "paged" and gradients else set())
     assert_same(found, jax.jit(f)(*arrays))
 
 
@@ -206,10 +206,9 @@ def test_kernels_divide(target):
     arrays, mesh = CASE.operands("bfloat16"), mesh_of(AxisType.Auto)
     loaded = jax.jit(export.deserialize(exported(f, arrays, (ROWS,) * 3, mesh)).call)
     placed = place(arrays, mesh, (ROWS,) * 3)
-    np.testing.assert_array_equal(
-        np.asarray(loaded(*placed), np.float32), np.asarray(f(*arrays), np.float32)
-    )
-    assert collectives(loaded, *placed) == []
+    found, traffic = run_divided(loaded, *placed)
+    np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(f(*arrays), np.float32))
+    assert traffic == []
 
 
 def test_a_pool_divided_by_pages_is_refused():

@@ -145,7 +145,7 @@ def check_vmap(implementation, dtype, axes, packed, gradient=False):
 @pytest.mark.parametrize(
     ("axes", "packed"),
     [
-        ((0, 0, 0), True),
+        pytest.param((0, 0, 0), True, marks=pytest.mark.slow),
         ((0, None, 0), True),
         ((0, 0, 0), False),
         ((0, None, None), False),

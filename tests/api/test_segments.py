@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_runs import KERNEL_TARGETS, run_in_every_order
 from packs import VARLEN_TARGETS, Pack
+from sweeps import swept
 from tolerance import assert_close, assert_gradients_close, expect
 
 from jax_fa import (
@@ -240,7 +241,7 @@ def test_rocm_takes_the_kernel_of_packed_sequences():
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize(
     ("n", "h"),
-    [(1, 64), (8, 64), *(pytest.param(8, h, marks=pytest.mark.slow) for h in (128, 256))],
+    swept([(1, 64), *((8, h) for h in (64, 128, 256))], [(8, 64)]),
 )
 def test_more_segments_than_the_launch_has_room_for(target, n, h):
     """Few rows of a key head are another kernel's than many."""

@@ -1,6 +1,7 @@
 """Up to 64 rows of a key head in decode kernels: how often K and V are read, and the results."""
 
 import functools
+import itertools
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from kernel_runs import (
     run_in_every_order,
 )
 from packs import Cache, Pack
+from sweeps import swept
 
 from jax_fa import flash_attention, flash_attention_varlen, paged_attention
 
@@ -52,10 +54,13 @@ def test_one_reading_serves_all_rows(target, page_size, h, t, group):
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize(
     ("h", "dtype"),
-    [
-        *((h, "bfloat16") for h in (40, 64, 128, 200, 256)),
-        *((h, "float16") for h in (64, 128, 256)),
-    ],
+    swept(
+        [
+            *((h, "bfloat16") for h in (40, 64, 128, 200, 256)),
+            *((h, "float16") for h in (64, 128, 256)),
+        ],
+        [(40, "bfloat16"), (200, "bfloat16"), (128, "float16")],
+    ),
 )
 def test_any_number_of_rows(target, dtype, h):
     """Causal attention of some sequences, the last shorter than a wave's share of the rows."""
@@ -101,8 +106,10 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("num_splits", [1, 2, 7])
-@pytest.mark.parametrize("h", [64, 128, 256])
+@pytest.mark.parametrize(
+    ("h", "num_splits"),
+    swept(itertools.product([64, 128, 256], [1, 2, 7]), [(64, 7), (128, 1), (256, 2)]),
+)
 def test_options_and_splits(target, num_splits, h):
     rng = np.random.default_rng(1)
     q = normal(rng, 1, 11, 6, h)
@@ -123,8 +130,13 @@ def test_options_and_splits(target, num_splits, h):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
-@pytest.mark.parametrize("h", [64, 128, 256])
-@pytest.mark.parametrize(("t", "group"), [(6, 3), (7, 7), (8, 8)])
+@pytest.mark.parametrize(
+    ("h", "t", "group"),
+    swept(
+        ((h, *rows) for h in (64, 128, 256) for rows in ((6, 3), (7, 7), (8, 8))),
+        [(64, 7, 7), (128, 8, 8), (256, 6, 3)],
+    ),
+)
 def test_every_order_gives_the_same_bits(target, h, t, group):
     rng = np.random.default_rng(2)
     q = normal(rng, 1, t, group, h)
@@ -146,10 +158,20 @@ def test_every_order_gives_the_same_bits(target, h, t, group):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize(
-    ("page_size", "packed"), [(1, False), (16, True), (64, False), (64, True), (100, True)]
+    ("h", "page_size", "packed"),
+    swept(
+        (
+            (h, *pages)
+            for h in (64, 120, 128, 256)
+            for pages in ((1, False), (16, True), (64, False), (64, True), (100, True))
+        ),
+        [
+            *((64, 16, True), (64, 64, False), (120, 1, False), (120, 64, True)),
+            *((128, 64, True), (128, 100, True), (256, 16, True), (256, 64, False)),
+        ],
+    ),
 )
-@pytest.mark.parametrize("h", [64, 120, 128, 256])
-def test_pages(target, page_size, packed, h):
+def test_pages(target, h, page_size, packed):
     lengths = ((8, 300), (5, 5), (0, 0), (7, 129), (8, 31))
     cache = Cache("", lengths, page_size, n=8, k=2, h=h, packed=packed)
     arrays = cache.operands("bfloat16")

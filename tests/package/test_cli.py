@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-import time
 from pathlib import Path
 
 import jax
@@ -30,10 +29,8 @@ def small(monkeypatch):
 
 
 def test_json_is_all_that_goes_to_stdout(tmp_path):
-    start = time.monotonic()
     script = Path(sysconfig.get_path("scripts")) / "jax-fa"
     done = subprocess.run([script, "--json"], capture_output=True, text=True, cwd=tmp_path)
-    assert time.monotonic() - start < 30
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert list(report) == ["version", "cases"]

@@ -18,9 +18,10 @@ def place(arrays, mesh, specs):
     return [jax.device_put(x, NamedSharding(mesh, s)) for x, s in zip(arrays, specs, strict=True)]
 
 
-def collectives(f, *arrays):
-    """What the compiled program of `f` sends from device to device."""
-    return collectives_in(f.lower(*arrays).compile().as_text())
+def run_divided(f, *arrays):
+    """(the results of a jitted `f`, what its compiled program sends from device to device)."""
+    program = f.lower(*arrays).compile()
+    return program(*arrays), collectives_in(program.as_text())
 
 
 def collectives_in(text: str) -> list[str]:
