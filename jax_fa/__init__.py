@@ -16,6 +16,7 @@ on any CPU.
 #   _ops                the operations: vmap, gradients, kernels' custom calls
 #   _xla                implementation="xla", in jnp
 #   _mesh               division over devices, export
+#   _machine            AMD GPUs of this machine, architectures of JAX's devices
 #   _contract           options, shapes and dtypes, tolerances
 #   _native             the extension module (csrc/python)
 #

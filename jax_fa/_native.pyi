@@ -27,14 +27,25 @@ class TargetFacts(TypedDict):
 def targets() -> dict[str, TargetFacts]:
     """The targets by name ("gfx950"), in the order in which they are listed everywhere."""
 
+def architectures() -> dict[str, str]:
+    """The target whose code object serves an architecture: gfx1201 is gfx1200's too."""
+
 head_dim_multiple: int
 """Kernels take head sizes that are multiples of this."""
 
 def code_object(target: str) -> bytes:
     """The embedded ELF code object of a target; empty where this build has none."""
 
+def hip_library(xla: int = 0) -> str:
+    """The loaded HIP library that JAX's plugin uses; initialises nothing.
+
+    xla: an address within the plugin, as a handler's call gives one; 0 where none is known.
+
+    RuntimeError: none is loaded, or several, of which that one cannot be known.
+    """
+
 def hip_devices() -> list[str]:
-    """Architectures ("gfx950") of the HIP devices; empty where no HIP library is loaded."""
+    """Architectures ("gfx950") of the HIP devices. Initialises HIP; RuntimeError where it fails."""
 
 def hip_flash(
     device: int, stream: int, shape: tuple[int, int, int, int, int, int], address: int

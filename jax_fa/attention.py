@@ -75,7 +75,9 @@ def flash_attention(
       num_splits: parts in which kernels take the keys of a row, merged at the end; None is
         automatic. More keep a GPU busy when there are few rows and many keys.
       implementation: None (kernels on AMD GPUs that have them, else "xla"), "xla", or a target,
-        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU.
+        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU. None is chosen when the
+        program is lowered, by its own devices: kernels where one target serves all of them. On
+        other AMD GPUs, and over a mesh of unlike ones, it is "xla", and a warning says so once.
 
     Returns:
       out [\*B, T, N, Hv] in the query's dtype, and with return_lse also lse [\*B, T, N], float32,

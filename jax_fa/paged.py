@@ -89,7 +89,7 @@ def paged_attention(
       num_splits: parts in which kernels take the keys of a row, merged at the end; None is
         automatic. More keep a GPU busy when there are few rows and many keys.
       implementation: None (kernels on AMD GPUs that have them, else "xla"), "xla", or a target,
-        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU.
+        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU. As in flash_attention.
 
     Returns:
       out like query, with the last dimension Hv, and with return_lse also lse of shape

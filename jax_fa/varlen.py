@@ -74,7 +74,7 @@ def flash_attention_varlen(
       return_lse: also return the log-sum-exp.
       num_splits: parts in which kernels take the keys of a row; None is automatic.
       implementation: None (kernels on AMD GPUs that have them, else "xla"), "xla", or a target,
-        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU.
+        "gfx950" or "gfx1201"; a target runs in the emulator on a CPU. As in flash_attention.
 
     Returns:
       out [tq, N, Hv] in the query's dtype, and with return_lse also lse [tq, N], float32, natural

@@ -24,7 +24,7 @@ Status Open(const Place& place, std::string_view target_name, std::unique_ptr<Ru
     *runtime = std::make_unique<EmulatorRuntime>(*named);
     return (*runtime)->GetTarget(target);
   }
-  *runtime = std::make_unique<HipRuntime>(gpu->ordinal, gpu->stream);
+  *runtime = std::make_unique<HipRuntime>(gpu->ordinal, gpu->stream, gpu->xla);
   if (Status status = (*runtime)->GetTarget(target); !status.ok) return status;
   if (named != nullptr && named != *target) {
     return Status::Error("implementation " + std::string(target_name) +

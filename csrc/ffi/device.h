@@ -14,10 +14,11 @@ namespace jax_fa {
 
 struct EmulatedPlace {};
 
-// XLA's stream and the ordinal that HIP knows the stream's device by.
+// XLA's stream, the ordinal that HIP knows the stream's device by, and an address within XLA.
 struct GpuPlace {
   void* stream;
   int32_t ordinal;
+  const void* xla;
 };
 
 using Place = std::variant<EmulatedPlace, GpuPlace>;

@@ -20,6 +20,9 @@ namespace {
 
 namespace ffi = ::xla::ffi;
 
+// A tag, so that Ctx<> gives an address within the XLA that calls, by the specialisation below.
+struct XlaAddress {};
+
 // Execute stages on a GPU enqueue on the given stream, allocate nothing on the device and read no
 // contents, so they may be recorded and replayed; saying so is a choice of the build
 // (CMakeLists.txt).
@@ -33,6 +36,16 @@ constexpr std::initializer_list<ffi::Traits> kGpuTraits = {};
 }  // namespace jax_fa
 
 namespace xla::ffi {
+
+template <>
+struct CtxDecoding<jax_fa::XlaAddress> {
+  using Type = const void*;
+
+  static std::optional<Type> Decode(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext*,
+                                    DiagnosticEngine&) {
+    return reinterpret_cast<const void*>(api->XLA_FFI_Stream_Get);
+  }
+};
 
 template <>
 struct AttrDecoding<jax_fa::Attributes> {
@@ -135,9 +148,9 @@ ffi::Error InitializeOnCpu(ffi::RemainingArgs, ffi::RemainingRets, Attributes at
   return Initialize(EmulatedPlace{}, attributes);
 }
 
-ffi::Error InitializeOnGpu(void* stream, int32_t ordinal, ffi::RemainingArgs, ffi::RemainingRets,
-                           Attributes attributes) {
-  return Initialize(GpuPlace{stream, ordinal}, attributes);
+ffi::Error InitializeOnGpu(void* stream, int32_t ordinal, const void* xla, ffi::RemainingArgs,
+                           ffi::RemainingRets, Attributes attributes) {
+  return Initialize(GpuPlace{stream, ordinal, xla}, attributes);
 }
 
 template <const AttentionOperation& kOperation>
@@ -147,9 +160,9 @@ ffi::Error AttendOnCpu(ffi::RemainingArgs operands, ffi::RemainingRets results,
 }
 
 template <const AttentionOperation& kOperation>
-ffi::Error AttendOnGpu(void* stream, int32_t ordinal, ffi::RemainingArgs operands,
+ffi::Error AttendOnGpu(void* stream, int32_t ordinal, const void* xla, ffi::RemainingArgs operands,
                        ffi::RemainingRets results, Attributes attributes) {
-  return Attend(kOperation, GpuPlace{stream, ordinal}, operands, results, attributes);
+  return Attend(kOperation, GpuPlace{stream, ordinal, xla}, operands, results, attributes);
 }
 
 ffi::Error AppendTokens(ffi::RemainingArgs operands, ffi::RemainingRets results,
@@ -168,6 +181,7 @@ auto BindOnGpu() {
   return ffi::Ffi::Bind<kStage>()
       .template Ctx<ffi::PlatformStream<void*>>()
       .template Ctx<ffi::DeviceOrdinal>()
+      .template Ctx<XlaAddress>()
       .RemainingArgs()
       .RemainingRets()
       .template Attrs<Attributes>();

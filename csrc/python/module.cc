@@ -12,6 +12,7 @@
 
 #include "ffi/handlers.h"
 #include "launch/attention.h"
+#include "runtime/hip_library.h"
 #include "runtime/hip_runtime.h"
 
 namespace nb = nanobind;
@@ -45,6 +46,12 @@ std::vector<std::string> HipDevices() {
   return architectures;
 }
 
+std::string HipLibrary(uintptr_t xla) {
+  std::string file;
+  RaiseUnlessOk(jax_fa::FindHipLibrary(reinterpret_cast<const void*>(xla), &file));
+  return file;
+}
+
 // Runs a flash call on a HIP device from below the FFI handler, all operands at one address, so
 // that tests can watch it through a stand-in library.
 void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
@@ -72,7 +79,7 @@ void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
   bind(Role::kLse, "lse", problem.query_rows() * static_cast<int64_t>(sizeof(float)), true);
 
   const nb::gil_scoped_release release;
-  jax_fa::HipRuntime runtime(device, reinterpret_cast<void*>(stream));
+  jax_fa::HipRuntime runtime(device, reinterpret_cast<void*>(stream), nullptr);
   const jax_fa::Target* target = nullptr;
   RaiseUnlessOk(runtime.GetTarget(&target));
   RaiseUnlessOk(runtime.Load(*target));
@@ -83,6 +90,7 @@ void HipFlash(int device, uintptr_t stream, const std::array<int64_t, 6>& shape,
 
 NB_MODULE(_native, module) {
   module.def("registrations", &Registrations);
+  module.def("hip_library", &HipLibrary, nb::arg("xla") = 0);
   module.def("hip_devices", &HipDevices);
   module.def("hip_flash", &HipFlash, nb::arg("device"), nb::arg("stream"), nb::arg("shape"),
              nb::arg("address"));

@@ -61,6 +61,15 @@ nb::dict Targets() {
   return all;
 }
 
+// The target that serves each architecture.
+nb::dict Architectures() {
+  nb::dict all;
+  for (const jax_fa::Architecture& architecture : jax_fa::kArchitectures) {
+    all[nb::cast(architecture.name)] = nb::cast(architecture.target);
+  }
+  return all;
+}
+
 nb::bytes CodeObject(const std::string& target) {
   std::span<const std::byte> image;
   if (!jax_fa::GetCodeObject(ToTarget(target), &image).ok) return nb::bytes("", 0);
@@ -72,6 +81,7 @@ nb::bytes CodeObject(const std::string& target) {
 void BindTargets(nb::module_& module) {
   for (const jax_fa::Target& target : jax_fa::kTargets) CheckTarget(target);
   module.def("targets", &Targets);
+  module.def("architectures", &Architectures);
   module.attr("head_dim_multiple") = jax_fa::kHeadDimMultiple;
   module.def("code_object", &CodeObject, nb::arg("target"));
 }

@@ -2,15 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <map>
 #include <mutex>
+
+#include "runtime/hip_library.h"
 
 namespace jax_fa {
 namespace {
-
-// SONAMEs carry the major version. The plugin opens the library with local scope, so its symbols
-// are found through a handle only, and the unversioned name finds nothing.
-constexpr const char* kLibraryNames[] = {"libamdhip64.so.7", "libamdhip64.so.6",
-                                         "libamdhip64.so.5"};
 
 // hipDeviceProp_t changed its layout in HIP 6, which gave the new one a suffixed symbol; the
 // unsuffixed symbol keeps the old layout for ever.
@@ -23,7 +21,8 @@ bool Resolve(void* library, const char* name, Function** function) {
   return *function != nullptr;
 }
 
-Status Fill(void* library, const char* library_name, HipApi* api) {
+Status Fill(void* library, const std::string& file, HipApi* api) {
+  api->file = file;
   const char* missing = nullptr;
   const auto resolve = [&](const char* name, auto** function) {
     if (!Resolve(library, name, function) && missing == nullptr) missing = name;
@@ -45,7 +44,9 @@ Status Fill(void* library, const char* library_name, HipApi* api) {
     resolve("hipGetDeviceProperties", &api->get_device_properties);
   }
   if (missing != nullptr) {
-    return Status::Error(std::string(library_name) + " has no function " + missing);
+    return Status::Error(file + " has no function " + missing +
+                         ": it is too old, or no HIP library; install the ROCm that JAX's plugin "
+                         "is made for, or take the file out of LD_LIBRARY_PATH");
   }
   return Status::Ok();
 }
@@ -62,40 +63,32 @@ Status HipApi::Check(int error, const std::string& what) const {
                        (description != nullptr ? description : "no description") + ")");
 }
 
-Status FindHipApi(const HipApi** api) {
+Status FindHipApi(const void* xla, const HipApi** api) {
   static std::mutex mutex;
-  static HipApi table;
-  static bool found = false;
+  // By caller, so that a call looks once; libraries stay open for ever, since modules and functions
+  // belong to them.
+  static auto* const by_caller = new std::map<const void*, const HipApi*>;
+  static auto* const by_file = new std::map<std::string, HipApi>;
 
   const std::lock_guard lock(mutex);
-  if (!found) {
-    void* library = nullptr;
-    const char* library_name = nullptr;
-    for (const char* name : kLibraryNames) {
-      void* candidate = dlopen(name, RTLD_NOLOAD | RTLD_LAZY);
-      if (candidate == nullptr) continue;
-      if (library != nullptr) {
-        dlclose(candidate);
-        dlclose(library);
-        return Status::Error(std::string("both ") + library_name + " and " + name +
-                             " are loaded in this process; only one HIP runtime may be");
-      }
-      library = candidate;
-      library_name = name;
-    }
-    if (library == nullptr) {
-      return Status::Error(
-          "the HIP runtime (libamdhip64.so.7, .6 or .5) is not loaded in this process; it comes "
-          "with "
-          "JAX's ROCm plugin");
-    }
-    if (Status status = Fill(library, library_name, &table); !status.ok) {
+  if (const auto known = by_caller->find(xla); known != by_caller->end()) {
+    *api = known->second;
+    return Status::Ok();
+  }
+  std::string file;
+  if (Status status = FindHipLibrary(xla, &file); !status.ok) return status;
+  auto found = by_file->find(file);
+  if (found == by_file->end()) {
+    HipApi table;
+    void* const library = dlopen(file.c_str(), RTLD_NOLOAD | RTLD_LAZY);
+    if (library == nullptr) return Status::Error(file + " is no longer loaded");
+    if (Status status = Fill(library, file, &table); !status.ok) {
       dlclose(library);
       return status;
     }
-    found = true;  // the handle stays open for ever: modules and functions belong to it
+    found = by_file->emplace(file, table).first;
   }
-  *api = &table;
+  *api = by_caller->emplace(xla, &found->second).first->second;
   return Status::Ok();
 }
 

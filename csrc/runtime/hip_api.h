@@ -22,6 +22,7 @@ inline void* const kHipLaunchBufferSize = reinterpret_cast<void*>(2);
 inline void* const kHipLaunchEnd = reinterpret_cast<void*>(3);
 
 struct HipApi {
+  std::string file;  // of the library
   int (*hipGetDeviceCount)(int* count);
   int (*hipGetDevice)(int* device);
   int (*hipSetDevice)(int device);
@@ -46,9 +47,13 @@ struct HipApi {
   Status Check(int error, const std::string& what) const;
 };
 
-// Finds the copy of the library that the JAX plugin has already loaded; loading a second one would
-// give handles of another runtime. Looks again at every call until one is found.
-Status FindHipApi(const HipApi** api);
+// Finds the HIP library of the XLA that calls; handles of another one, be it a second copy of the
+// same file, are none of XLA's streams. Nothing is loaded, and HIP is not initialised.
+//
+// `xla` is an address within XLA's plugin, or null where none is known. The library is the first
+// that this gives: what that plugin depends on; what the one loaded plugin of PJRT that depends on
+// HIP does; the one HIP library that is loaded. Looks again at every call until one is found.
+Status FindHipApi(const void* xla, const HipApi** api);
 
 }  // namespace jax_fa
 

@@ -29,10 +29,14 @@ struct LoadedModule {
   std::unordered_map<std::string, HipFunction> functions;
 };
 
+struct Device {
+  std::string architecture;  // with feature flags; empty: not asked yet
+  std::map<const Target*, LoadedModule> modules;
+};
+
 struct DeviceCache {
   std::mutex mutex;
-  std::map<int, std::string> architectures;
-  std::map<std::pair<int, const Target*>, LoadedModule> modules;
+  std::map<std::pair<const HipApi*, int>, Device> devices;
 };
 
 DeviceCache& Cache() {
@@ -69,10 +73,9 @@ class CurrentDevice {
   Status status_;
 };
 
-Status GetArchitecture(const HipApi& api, int device, std::string* architecture) {
-  const std::lock_guard lock(Cache().mutex);
-  auto known = Cache().architectures.find(device);
-  if (known == Cache().architectures.end()) {
+Status GetArchitectureLocked(const HipApi& api, int device, std::string* architecture) {
+  std::string& known = Cache().devices[{&api, device}].architecture;
+  if (known.empty()) {
     const auto properties = std::make_unique<char[]>(kPropertiesBytes);  // zeroed
     const Status status = api.Check(api.get_device_properties(properties.get(), device),
                                     "hipGetDeviceProperties(" + std::to_string(device) + ")");
@@ -83,25 +86,42 @@ Status GetArchitecture(const HipApi& api, int device, std::string* architecture)
       return Status::Error("HIP device " + std::to_string(device) +
                            " does not tell its architecture: expected gfx..., got '" + text + "'");
     }
-    known = Cache().architectures.emplace(device, text).first;
+    known = text;
   }
-  *architecture = known->second;
+  *architecture = known;
   return Status::Ok();
 }
+
+Status GetArchitecture(const HipApi& api, int device, std::string* architecture) {
+  const std::lock_guard lock(Cache().mutex);
+  return GetArchitectureLocked(api, device, architecture);
+}
+
+// Where an ELF file's header has the machine number: the low byte of e_flags, whose other bits say
+// what the code takes of xnack and sramecc.
+constexpr size_t kMachineAt = 48;
 
 Status LoadLocked(const HipApi& api, int device, const Target& target, LoadedModule* loaded) {
   std::span<const std::byte> code;
   if (Status status = GetCodeObject(target, &code); !status.ok) return status;
   auto image = std::make_unique<std::byte[]>(code.size());
   std::memcpy(image.get(), code.data(), code.size());
+  std::string name;
+  if (Status status = GetArchitectureLocked(api, device, &name); !status.ok) return status;
+  name = WithoutFeatureFlags(name);
+  const Architecture* const architecture = FindArchitecture(name);
+  if (architecture != nullptr && architecture->target == target.name) {
+    image[kMachineAt] = static_cast<std::byte>(architecture->machine);
+  }
   HipModule module = nullptr;
   const int error = api.hipModuleLoadData(&module, image.get());
   const bool unloadable = error == kHipErrorInvalidImage || error == kHipErrorNoBinaryForGpu ||
                           error == kHipErrorInvalidKernelFile;
-  const std::string name(target.name);
   std::string what = "loading the kernels for " + name + " on HIP device " + std::to_string(device);
-  if (unloadable)
-    what += " (" + name + " needs ROCm " + std::string(target.first_rocm) + " or later)";
+  if (unloadable) {
+    what += " through " + api.file + " (" + name + " needs ROCm " + std::string(target.first_rocm) +
+            " or later; implementation=\"xla\" needs no kernels)";
+  }
   if (Status status = api.Check(error, what); !status.ok) return status;
   loaded->image = std::move(image);
   loaded->module = module;
@@ -110,7 +130,7 @@ Status LoadLocked(const HipApi& api, int device, const Target& target, LoadedMod
 
 // The module of `device`, which must be current, loaded on first use.
 Status GetModuleLocked(const HipApi& api, int device, const Target& target, LoadedModule** loaded) {
-  LoadedModule& entry = Cache().modules[{device, &target}];
+  LoadedModule& entry = Cache().devices[{&api, device}].modules[&target];
   if (entry.module == nullptr) {
     if (Status status = LoadLocked(api, device, target, &entry); !status.ok) return status;
   }
@@ -139,9 +159,9 @@ Status GetFunction(const HipApi& api, int device, const Target& target, std::str
 
 // Runs `work(api)` with `device` current.
 template <class Work>
-Status WithDevice(int device, Work&& work) {
+Status WithDevice(const void* xla, int device, Work&& work) {
   const HipApi* api = nullptr;
-  if (Status status = FindHipApi(&api); !status.ok) return status;
+  if (Status status = FindHipApi(xla, &api); !status.ok) return status;
   const CurrentDevice current(*api, device);
   if (!current.status().ok) return current.status();
   return work(*api);
@@ -151,19 +171,21 @@ Status WithDevice(int device, Work&& work) {
 
 Status HipRuntime::GetTarget(const Target** target) {
   const HipApi* api = nullptr;
-  if (Status status = FindHipApi(&api); !status.ok) return status;
-  std::string architecture;
-  if (Status status = GetArchitecture(*api, device_, &architecture); !status.ok) return status;
-  *target = FindTarget(WithoutFeatureFlags(architecture));
-  if (*target == nullptr) {
+  if (Status status = FindHipApi(xla_, &api); !status.ok) return status;
+  std::string name;
+  if (Status status = GetArchitecture(*api, device_, &name); !status.ok) return status;
+  const Architecture* const architecture = FindArchitecture(WithoutFeatureFlags(name));
+  if (architecture == nullptr) {
     return Status::Error("jax_fa has kernels for " + TargetNames("and") + "; HIP device " +
-                         std::to_string(device_) + " is " + architecture);
+                         std::to_string(device_) + " is " + name +
+                         ", which implementation=\"xla\" serves");
   }
+  *target = FindTarget(architecture->target);
   return Status::Ok();
 }
 
 Status HipRuntime::Load(const Target& target) {
-  return WithDevice(device_, [&](const HipApi& api) {
+  return WithDevice(xla_, device_, [&](const HipApi& api) {
     const std::lock_guard lock(Cache().mutex);
     LoadedModule* loaded = nullptr;
     return GetModuleLocked(api, device_, target, &loaded);
@@ -171,7 +193,7 @@ Status HipRuntime::Load(const Target& target) {
 }
 
 Status HipRuntime::Launch(const Target& target, const struct Launch& launch) {
-  return WithDevice(device_, [&](const HipApi& api) {
+  return WithDevice(xla_, device_, [&](const HipApi& api) {
     HipFunction function = nullptr;
     if (Status status = GetFunction(api, device_, target, launch.kernel, &function); !status.ok) {
       return status;
@@ -190,7 +212,7 @@ Status HipRuntime::Launch(const Target& target, const struct Launch& launch) {
 
 Status HipRuntime::MemsetD8(const Buffer& buffer, uint8_t value) {
   if (buffer.bytes == 0) return Status::Ok();
-  return WithDevice(device_, [&](const HipApi& api) {
+  return WithDevice(xla_, device_, [&](const HipApi& api) {
     return api.Check(api.hipMemsetAsync(buffer.data, value, buffer.bytes, stream_),
                      "filling " + std::string(buffer.name));
   });
@@ -198,7 +220,7 @@ Status HipRuntime::MemsetD8(const Buffer& buffer, uint8_t value) {
 
 Status HipRuntime::MemsetD32(const Buffer& buffer, uint32_t value) {
   if (buffer.bytes == 0) return Status::Ok();
-  return WithDevice(device_, [&](const HipApi& api) {
+  return WithDevice(xla_, device_, [&](const HipApi& api) {
     return api.Check(
         api.hipMemsetD32Async(buffer.data, static_cast<int>(value), buffer.bytes / 4, stream_),
         "filling " + std::string(buffer.name));
@@ -208,7 +230,7 @@ Status HipRuntime::MemsetD32(const Buffer& buffer, uint32_t value) {
 Status ListHipArchitectures(std::vector<std::string>* architectures) {
   architectures->clear();
   const HipApi* api = nullptr;
-  if (!FindHipApi(&api).ok) return Status::Ok();
+  if (Status status = FindHipApi(nullptr, &api); !status.ok) return status;
   int count = 0;
   const int error = api->hipGetDeviceCount(&count);
   if (error == kHipErrorNoDevice) {

@@ -14,7 +14,9 @@ namespace jax_fa {
 // launch at any time.
 class HipRuntime final : public Runtime {
  public:
-  HipRuntime(int device, void* stream) : device_(device), stream_(stream) {}
+  // `xla` is an address within the plugin of the XLA whose stream it is, or null (hip_api.h).
+  HipRuntime(int device, void* stream, const void* xla)
+      : device_(device), stream_(stream), xla_(xla) {}
 
   Status GetTarget(const Target** target) override;
   Status Load(const Target& target) override;
@@ -25,10 +27,11 @@ class HipRuntime final : public Runtime {
  private:
   int device_;
   void* stream_;
+  const void* xla_;
 };
 
-// The architecture of every HIP device, without feature flags ("gfx950"); none where the HIP
-// library is not loaded or finds no device.
+// The architecture of every HIP device, without feature flags ("gfx950"). Initialises HIP; where
+// its library is not loaded, or cannot be known, that is an error.
 Status ListHipArchitectures(std::vector<std::string>* architectures);
 
 }  // namespace jax_fa

@@ -28,6 +28,13 @@ static_assert(AllFit(&Target::flash_tiles, /*required=*/true));
 static_assert(AllFit(&Target::decode_tiles, /*required=*/true));
 static_assert(AllFit(&Target::wide_decode_tiles, /*required=*/false));
 
+static_assert(std::ranges::all_of(kArchitectures, [](const Architecture& architecture) {
+  return FindTarget(architecture.target) != nullptr;
+}));
+static_assert(std::ranges::all_of(kTargets, [](const Target& target) {
+  return FindArchitecture(target.name) != nullptr;
+}));
+
 }  // namespace
 
 std::string TargetNames(std::string_view conjunction, std::string_view also) {

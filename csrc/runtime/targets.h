@@ -4,6 +4,7 @@
 #define JAX_FA_RUNTIME_TARGETS_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +66,20 @@ inline constexpr Target kTargets[] = {
      .wide_decode_tiles = gfx1201::kWideDecodeTiles},
 };
 
+// An architecture that a target's code object serves. Where it is not the target's own, the kernels
+// compiled for it have the same code and data, byte for byte, and only the ELF header differs.
+struct Architecture {
+  std::string_view name;    // as HIP spells it, without feature flags
+  std::string_view target;  // of kTargets
+  uint32_t machine;         // EF_AMDGPU_MACH, the low byte of the header's e_flags
+};
+
+inline constexpr Architecture kArchitectures[] = {
+    {.name = "gfx950", .target = "gfx950", .machine = 0x4f},
+    {.name = "gfx1201", .target = "gfx1201", .machine = 0x4e},
+    {.name = "gfx1200", .target = "gfx1201", .machine = 0x48},  // RX 9060 XT
+};
+
 // A head size is a multiple of this on every target (kernels/params.h).
 inline constexpr int kHeadDimMultiple = 8;
 
@@ -76,6 +91,14 @@ inline constexpr int kMaxHeadDim =
 constexpr const Target* FindTarget(std::string_view name) {
   for (const Target& target : kTargets) {
     if (target.name == name) return &target;
+  }
+  return nullptr;
+}
+
+// The architecture of this name; null when no target serves it.
+constexpr const Architecture* FindArchitecture(std::string_view name) {
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.name == name) return &architecture;
   }
   return nullptr;
 }

@@ -1,7 +1,7 @@
 """The command jax-fa check: whether kernels will be used here, and if not, why not and what to do.
 
-It asks HIP for its devices only where JAX has some of platform rocm: a machine without an AMD GPU,
-and a process that is told to leave it alone, initialise nothing.
+It asks HIP for its devices only where JAX has some of platform rocm and does not say what they are:
+a machine without an AMD GPU, and a process that is told to leave it alone, initialise nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import jax
 import jaxlib.version
 
 from jax_fa import __version__, _native, emulator
-from jax_fa._cli import machine
 from jax_fa._contract.spec import TARGETS
+from jax_fa._machine import devices as _devices
+from jax_fa._machine import system
 
 HELP = "whether kernels will be used on this machine, and if not, why not (exit status 1)"
 
@@ -29,7 +30,7 @@ _INSTALL = "pip install 'jax_fa[rocm]'"
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A device of JAX: its architecture where it is an AMD GPU, and what None chooses on it."""
+    """A device of JAX: its architecture where it is an AMD GPU, and what None is on it."""
 
     name: str
     platform: str
@@ -45,7 +46,7 @@ class Findings:
     code_objects: dict[str, dict[str, int]]  # target -> bytes, kernels
     gpus: list[str]  # architectures, by the kernel driver
     driver_closed: str | None
-    plugins: list[machine.Plugin]
+    plugins: list[system.Plugin]
     platforms: str | None  # JAX_PLATFORMS, or the configuration's
     devices: list[Device]
     hip_libraries: list[str]
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def examine() -> Findings:
     """Looks at the machine, the installation and JAX's devices."""
-    gpus = machine.gpu_architectures()
+    gpus = system.gpu_architectures()
     devices, jax_says = _jax_devices()
     return Findings(
         versions={
@@ -94,11 +95,11 @@ def examine() -> Findings:
         },
         code_objects=_code_objects(),
         gpus=gpus,
-        driver_closed=machine.why_driver_is_closed() if gpus else None,
-        plugins=machine.plugins(),
+        driver_closed=system.why_driver_is_closed() if gpus else None,
+        plugins=system.plugins(),
         platforms=_platforms(),
         devices=devices,
-        hip_libraries=machine.hip_libraries(),  # after JAX has started what it starts
+        hip_libraries=system.hip_libraries(),  # after JAX has started what it starts
         jax_says=jax_says,
     )
 
@@ -149,28 +150,14 @@ def _jax_devices() -> tuple[list[Device], list[str]]:
     return devices, listener.lines
 
 
-def architecture(device: Any) -> str | None:
-    """The architecture of a device of JAX; None of what is no AMD GPU.
-
-    Raises:
-      RuntimeError: HIP does not say.
-    """
-    if device.platform != "rocm":
-        return None
-    architectures = _native.hip_devices()
-    if device.local_hardware_id >= len(architectures):
-        raise RuntimeError(f"HIP has {len(architectures)} devices, and JAX has {device}")
-    return architectures[device.local_hardware_id]
-
-
 def _describe(device: Any, lines: list[str]) -> Device:
     try:
-        of = architecture(device)
+        of = _devices.architecture(device)
     except RuntimeError as error:
         lines.append(f"{device}: {error}")
         of = None
-    implementation = of if of in TARGETS and _native.code_object(of) else "xla"
-    return Device(str(device), device.platform, of, implementation)
+    platform_name = _devices.platform_of(device)
+    return Device(str(device), platform_name, of, _devices.target_of(of) or "xla")
 
 
 # --- What follows ---------------------------------------------------------------------------------
@@ -217,7 +204,7 @@ def _what_the_machine_lacks(found: Findings) -> Iterator[str]:
     if not found.gpus:
         yield "the kernel driver, amdgpu, knows no AMD GPU here, so calls run xla"
         return
-    if not set(found.gpus) & set(found.code_objects):
+    if not any(map(_devices.target_of, found.gpus)):
         yield (
             f"there are kernels for {' and '.join(found.code_objects) or 'nothing'}, "
             f"and the GPUs are {', '.join(found.gpus)}; they run xla"
@@ -272,13 +259,21 @@ def notes(found: Findings) -> Iterator[str]:
         yield "plugins for more than one ROCm are installed; leave one"
     if len(found.hip_libraries) > 1:
         yield (
-            f"more than one HIP library is loaded, {' and '.join(found.hip_libraries)}; streams of "
-            "one are none of the other's: look at LD_LIBRARY_PATH and LD_PRELOAD"
+            f"more than one HIP library is loaded, {' and '.join(found.hip_libraries)}; kernels "
+            f"take that of JAX's plugin{_which()}, and others need not: look at LD_LIBRARY_PATH "
+            "and LD_PRELOAD"
         )
     if _places_with_kernels(found):
         for device in found.devices:
             if device.platform == "rocm" and device.implementation == "xla":
                 yield _why_not_on(device, found)
+
+
+def _which() -> str:
+    try:
+        return f", {_native.hip_library()}"
+    except RuntimeError:  # the plugin is not loaded, or there are two
+        return ""
 
 
 def _release(version: str) -> list[str]:

@@ -21,6 +21,7 @@ from jax_fa import __version__, _native, emulator, reference
 from jax_fa._cli import check
 from jax_fa._contract import tolerance
 from jax_fa._contract.spec import TARGETS
+from jax_fa._machine.devices import architecture, rocm_devices, target_of
 from jax_fa.attention import flash_attention
 
 HELP = "what is installed and found, and one attention layer on every target"
@@ -113,9 +114,8 @@ def _places() -> Iterator[_Place]:
 
 def _find_gpu(target: str) -> Any | None:
     try:
-        devices = jax.local_devices(backend="rocm")
-        return next((device for device in devices if check.architecture(device) == target), None)
-    except RuntimeError:  # no such backend, or HIP does not answer
+        return next((x for x in rocm_devices() if target_of(architecture(x)) == target), None)
+    except RuntimeError:  # HIP does not answer
         return None
 
 

@@ -64,13 +64,14 @@ def _evaluate(*arrays: Any, jaxprs: tuple[ClosedJaxpr], **_: Any) -> Any:
     return jaxpr_as_fun(jaxprs[0])(*arrays)
 
 
-def _refuse_derivatives(*_: Any, **__: Any) -> Any:
+def refuse_derivatives(*_: Any, **__: Any) -> Any:
+    """The derivative of what stands below custom_vjp."""
     raise NotImplementedError(
         "attention is differentiable once, by reverse mode; second derivatives are not served"
     )
 
 
-ad.primitive_jvps[_divided_p] = _refuse_derivatives
+ad.primitive_jvps[_divided_p] = refuse_derivatives
 
 
 def _lower(

@@ -17,6 +17,7 @@ from jax import lax
 from jax_fa._contract.spec import AttentionSpec
 from jax_fa._mesh.vary import full, vary_together
 from jax_fa._ops import select
+from jax_fa._ops.choice import kernel_or_xla
 
 Pair = tuple[jax.Array, jax.Array]
 
@@ -93,7 +94,7 @@ def by_platform(choice: str, kernel: Any, xla: Any, *operands: Any) -> Any:
         return xla(*operands)
     kernel = functools.partial(kernel, choice)
     if choice == select.ANY_TARGET:
-        return lax.platform_dependent(*operands, rocm=kernel, default=xla)
+        return kernel_or_xla(kernel, xla, *operands)
     return lax.platform_dependent(
         *operands, cpu=kernel, rocm=kernel, default=functools.partial(_refuse, choice, xla)
     )

@@ -9,7 +9,6 @@ import math
 from typing import Any
 
 from jax_fa import _native
-from jax_fa._contract.spec import TARGETS
 
 ANY_TARGET = "any"
 """A custom call that serves whichever of our targets the device is."""
@@ -23,7 +22,7 @@ _KERNEL_DTYPES = ("bfloat16", "float16")
 def choose(
     implementation: str | None, query: Any, key: Any, value: Any, paged: bool = False
 ) -> str:
-    """One of "xla", a target, or ANY_TARGET (on ROCm; xla elsewhere).
+    """One of "xla", a target, or ANY_TARGET, of which choice.py makes kernels or xla.
 
     Raises:
       NotImplementedError: a target is named that has no kernel for these operands.
@@ -32,7 +31,7 @@ def choose(
         return "xla"
     missing = _no_kernel_because(query, value, paged)
     if implementation is None:
-        return "xla" if missing or not _may_lower_to_our_device() else ANY_TARGET
+        return "xla" if missing else ANY_TARGET
     if missing:
         raise NotImplementedError(
             f'implementation="{implementation}" {missing}; implementation="xla" serves it'
@@ -55,11 +54,6 @@ def _no_kernel_because(query: Any, value: Any, paged: bool) -> str | None:
     if paged and head_dim % HEAD_DIM_MULTIPLE:  # padding would copy the cache
         return f"serves pages with H a multiple of {HEAD_DIM_MULTIPLE}; got {head_dim}"
     return None
-
-
-def _may_lower_to_our_device() -> bool:
-    """False when AMD GPUs are here and one of them is of an architecture without kernels."""
-    return all(architecture in TARGETS for architecture in _native.hip_devices())
 
 
 def padded_head_dim(head_dim: int) -> int:

@@ -1,6 +1,7 @@
 """The order of floors in jax_fa: a module imports from its own floor and from floors below it.
 
     _native < _contract < _mesh < _xla < _ops < public files < __init__ < _cli < __main__
+    _native < _machine < _ops, _cli
     _native < _contract < emulator < __init__
 
 Imports never go round, on one floor neither. They are read from the sources; nothing is imported.
@@ -24,11 +25,12 @@ BELOW: dict[str, tuple[str, ...]] = {
     "_contract": ("_native",),
     "_mesh": ("_native", "_contract"),
     "_xla": ("_native", "_contract", "_mesh"),
-    "_ops": ("_native", "_contract", "_mesh", "_xla"),
+    "_machine": ("_native",),
+    "_ops": ("_native", "_contract", "_mesh", "_xla", "_machine"),
     "emulator": ("_native", "_contract"),
     "public": ("_native", "_contract", "_mesh", "_xla", "_ops"),
     "__init__": ("_mesh", "_ops", "emulator", "public"),
-    "_cli": ("_native", "_contract", "emulator", "public", "__init__"),
+    "_cli": ("_native", "_contract", "_machine", "emulator", "public", "__init__"),
     "__main__": ("_cli",),
 }
 

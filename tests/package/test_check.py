@@ -16,15 +16,16 @@ import pytest
 
 from jax_fa import _cli, _native
 from jax_fa._cli import check as _check
-from jax_fa._cli import machine as _machine
+from jax_fa._machine import system as _machine
 
 CPU = types.SimpleNamespace(platform="cpu", local_hardware_id=0, name="cpu:0")
 
 
 class Device:
-    """A ROCm device of JAX."""
+    """A ROCm device of JAX, which calls it a GPU's."""
 
-    platform = "rocm"
+    platform = "gpu"
+    client = types.SimpleNamespace(platform="rocm", _raw_platform="rocm")
 
     def __init__(self, ordinal):
         self.local_hardware_id = ordinal
@@ -258,6 +259,28 @@ def test_two_gpus_of_which_one_is_ours(machine, ask):
 def test_architectures_go_by_the_hardware_id(machine, ask):
     machine.rocm, machine.hip = [Device(1)], ["gfx1036", "gfx1201"]  # HIP's first is not JAX's
     assert ask()["devices"][0]["architecture"] == "gfx1201"
+
+
+@pytest.mark.parametrize("with_plugin", [False, True])
+def test_a_gpu_that_anothers_kernels_serve(machine, ask, with_plugin):
+    machine.gpus(120000)
+    machine.hip = ["gfx1200"]
+    if with_plugin:
+        report = ask()
+        assert report["kernels"]
+        assert report["devices"][0]["architecture"] == "gfx1200"
+        assert report["devices"][0]["implementation"] == "gfx1201"
+    else:
+        no_devices(machine)
+        machine.plugins = []
+        (reason,) = ask()["because"]
+        assert "plugin is not installed" in reason
+
+
+def test_jax_says_what_its_devices_are(machine, ask):
+    machine.rocm[0].compute_capability = "gfx950"
+    machine.hip = AssertionError("HIP was asked")
+    assert ask()["devices"][0]["architecture"] == "gfx950"
 
 
 @pytest.mark.parametrize("with_plugin", [False, True])

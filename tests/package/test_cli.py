@@ -14,8 +14,8 @@ from cases import IMPLEMENTATIONS
 import jax_fa
 from jax_fa import _cli
 from jax_fa._cli import demo as _demo
-from jax_fa._cli import machine as _machine
 from jax_fa._contract import tolerance as _tolerance
+from jax_fa._machine import system as _machine
 
 KEYS = ["target", "op", "dtype", "shape", "causal", "out_max_err", "out_tolerance", "lse_max_err"]
 KEYS += ["lse_tolerance", "wave_instructions", "seconds"]

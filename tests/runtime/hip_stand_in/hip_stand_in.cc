@@ -78,6 +78,7 @@ bool IsCurrent(void* stream) {
 uint32_t MachineOf(const std::string& architecture) {
   if (architecture.rfind("gfx950", 0) == 0) return 0x4f;
   if (architecture.rfind("gfx1201", 0) == 0) return 0x4e;
+  if (architecture.rfind("gfx1200", 0) == 0) return 0x48;
   return 0;
 }
 

@@ -11,9 +11,14 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
+
 _NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 _DEVICE = Path("/dev/kfd")
 _MAPS = Path("/proc/self/maps")
+
+# What of these is set to nothing, or to no index, hides every GPU.
+_VISIBLE = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 # jax-rocm7-plugin, jax-rocm7-pjrt; the distributions' names are spelled with - or _.
 _PLUGIN = re.compile(r"jax[-_]rocm(\d+)[-_](plugin|pjrt)")
@@ -54,6 +59,15 @@ def why_driver_is_closed() -> str | None:
     if not os.access(_DEVICE, os.R_OK | os.W_OK):
         return f"{_DEVICE} is not this user's to open; its group (video or render) has to be"
     return None
+
+
+def is_told_to_leave_gpus() -> bool:
+    """Whether this process is told which platforms or GPUs to use, be that of JAX or of ROCm."""
+    return bool(_jax_platforms()) or any(os.environ.get(name) in ("", "-1") for name in _VISIBLE)
+
+
+def _jax_platforms() -> str | None:
+    return jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def plugins() -> list[Plugin]:
