@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "emulator/object/launch_context.h"
+#include "emulator/run/float_environment.h"
 #include "emulator/run/scheduler.h"
 #include "emulator/run/stats.h"
 #include "emulator/run/wave_setup.h"
@@ -209,6 +210,7 @@ LaunchResult Launch(const CodeObject& code, const std::string& kernel_name,
                     std::array<uint32_t, 3> grid, std::array<uint32_t, 3> block,
                     std::span<const std::byte> arguments, std::span<const Allocation> allocations,
                     const LaunchOptions& options) {
+  const FloatEnvironment floats;
   LaunchContext launch;
   launch.program = &code.program();
   launch.kernel = &FindKernel(*launch.program, kernel_name);
@@ -264,7 +266,10 @@ LaunchResult Launch(const CodeObject& code, const std::string& kernel_name,
   std::vector<std::thread> others;
   for (uint64_t i = 1; i < threads; ++i) {
     try {
-      others.emplace_back([&] { dispatcher.Work(/*poll=*/false); });
+      others.emplace_back([&] {
+        const FloatEnvironment floats;
+        dispatcher.Work(/*poll=*/false);
+      });
     } catch (const std::system_error&) {  // no more threads to be had: fewer do the work
       dispatcher.Leave(threads - i);
       break;
