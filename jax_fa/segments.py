@@ -1,10 +1,20 @@
 """Two spellings of packed sequences: segment ids per token, and cumulative lengths."""
 
+import functools
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jax_fa._contract import shapes
+from jax_fa._mesh.sharding import in_auto_mode
+
+
+class _Operands(NamedTuple):
+    """What is converted."""
+
+    array: jax.Array
 
 
 def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
@@ -25,10 +35,7 @@ def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
     cu_seqlens = shapes.as_integers("cu_seqlens", cu_seqlens)
     _require_vector("cu_seqlens", cu_seqlens, 1)
     total = _require_static("total", total)
-    positions = jnp.arange(total, dtype=jnp.int32)
-    # A token's sequence is the number of sequences that end at or before it, empty ones included.
-    ids = jnp.searchsorted(cu_seqlens[1:], positions, side="right").astype(jnp.int32)
-    return jnp.where((positions >= cu_seqlens[0]) & (positions < cu_seqlens[-1]), ids, -1)
+    return _segment_ids(total, _Operands(cu_seqlens))
 
 
 def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.Array:
@@ -49,9 +56,30 @@ def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.
     segment_ids = shapes.as_integers("segment_ids", segment_ids)
     _require_vector("segment_ids", segment_ids, 0)
     num_segments = _require_static("num_segments", num_segments)
-    used = jnp.where(segment_ids < 0, num_segments, segment_ids)
-    counts = jnp.zeros(num_segments + 1, jnp.int32).at[used].add(1, mode="drop")[:num_segments]
-    return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counts, dtype=jnp.int32)])
+    return _cu_seqlens(num_segments, _Operands(segment_ids))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _segment_ids(total: int, operands: _Operands) -> jax.Array:
+    def call(operands: _Operands) -> jax.Array:
+        (cu_seqlens,) = operands
+        positions = jnp.arange(total, dtype=jnp.int32)
+        # A token's sequence is the number of those that end at or before it, empty ones included.
+        ids = jnp.searchsorted(cu_seqlens[1:], positions, side="right").astype(jnp.int32)
+        return jnp.where((positions >= cu_seqlens[0]) & (positions < cu_seqlens[-1]), ids, -1)
+
+    return in_auto_mode(call, ("array", 0))(operands)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _cu_seqlens(num_segments: int, operands: _Operands) -> jax.Array:
+    def call(operands: _Operands) -> jax.Array:
+        (segment_ids,) = operands
+        used = jnp.where(segment_ids < 0, num_segments, segment_ids)
+        counts = jnp.zeros(num_segments + 1, jnp.int32).at[used].add(1, mode="drop")[:num_segments]
+        return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counts, dtype=jnp.int32)])
+
+    return in_auto_mode(call, ("array", 0))(operands)
 
 
 def _require_vector(name: str, array, minimum: int) -> None:

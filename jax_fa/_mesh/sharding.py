@@ -71,26 +71,40 @@ def divided(call: Call, options: Options) -> Callable[..., Any]:
     """
 
     def partitioned(*operands):
-        mesh = jax.sharding.get_abstract_mesh()
         given = tuple(x is not None for x in operands)
         arrays = [x for x in operands if x is not None]
+        mesh = _mesh_of(arrays)
         # Inside of shard_map the operands are a device's own, with nothing to divide. An array
         # without dimensions has none that a rule could name.
         if mesh.manual_axes or any(x.ndim == 0 for x in arrays):
             return call.function(*operands)
         function, rule = _of_arrays(call.function, given), call.rule_of(*operands)
         if mesh.explicit_axes and not mesh.auto_axes:
-            return _explicit(function, rule, mesh, arrays)
+            with jax.sharding.use_abstract_mesh(mesh):
+                return _explicit(function, rule, mesh, arrays)
         if mesh.explicit_axes:
             # JAX 0.12 annotates a sum's own function with the mesh, and XLA does not compile it.
             rule = rule.without_sums()
         automatic = exportable(_with_rule(function, rule, arrays), options._replace(given=given))
         if mesh.explicit_axes:
             results = _result_specs(rule, mesh, arrays)
-            return jax.sharding.auto_axes(automatic, out_sharding=results)(*arrays)
+            with jax.sharding.use_abstract_mesh(mesh):
+                return jax.sharding.auto_axes(automatic, out_sharding=results)(*arrays)
         return automatic(*arrays)
 
     return partitioned
+
+
+def _mesh_of(arrays: Iterable[Any]) -> Any:
+    """The context's mesh, or where it has none the one of the arrays' types.
+
+    Arrays placed over Explicit axes say so in their types, whether or not jax.set_mesh was called.
+    """
+    context = jax.sharding.get_abstract_mesh()
+    if not context.empty:
+        return context
+    meshes = (jax.typeof(x).sharding.mesh for x in arrays)
+    return next((mesh for mesh in meshes if mesh.explicit_axes), context)
 
 
 def _explicit(function: Any, rule: Rule, mesh: Any, arrays: Sequence[Any]) -> Any:
@@ -116,16 +130,18 @@ def in_auto_mode(call: Any, *results: tuple[str, int]) -> Any:
     It is a function of a NamedTuple of operands.
 
     results: for each the name of an operand, and of how many leading dimensions it has the
-      sharding.
+      sharding; `call` gives a tuple of several, one alone as it is.
     """
 
     def automatic(operands):
-        mesh = jax.sharding.get_abstract_mesh()
+        mesh = _mesh_of(jax.tree.leaves(operands))
         if mesh.manual_axes or not mesh.explicit_axes:
             return call(operands)
         specs = [jax.typeof(getattr(operands, x)).sharding.spec[:dims] for x, dims in results]
-        specs = tuple(PartitionSpec(*spec) for spec in specs)
-        return jax.sharding.auto_axes(call, out_sharding=specs)(operands)
+        specs = [PartitionSpec(*spec) for spec in specs]
+        specs = specs[0] if len(specs) == 1 else tuple(specs)  # as the results are
+        with jax.sharding.use_abstract_mesh(mesh):
+            return jax.sharding.auto_axes(call, out_sharding=specs)(operands)
 
     return automatic
 
