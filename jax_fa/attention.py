@@ -8,6 +8,7 @@ import jax
 from jax.typing import ArrayLike
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_array, optional_integers
 from jax_fa._contract.spec import AttentionSpec, DenseCall, require_bool
 from jax_fa._ops import dense
 from jax_fa._ops.vjp import attention
@@ -40,10 +41,10 @@ def flash_attention(
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
     logits_soft_cap: float | None = None,
-    query_lengths: ArrayLike | None = None,
-    key_lengths: ArrayLike | None = None,
-    query_segment_ids: ArrayLike | None = None,
-    key_segment_ids: ArrayLike | None = None,
+    query_lengths: Integers | None = None,
+    key_lengths: Integers | None = None,
+    query_segment_ids: Integers | None = None,
+    key_segment_ids: Integers | None = None,
     return_lse: bool = False,
     num_splits: int | None = None,
     implementation: str | None = None,
@@ -55,6 +56,8 @@ def flash_attention(
     Legend: \*B any leading batch dimensions, T query length, S key length, N query heads, K
     key/value heads (N a multiple of K: query head h uses key head h // (N // K)), H head size, Hv
     value head size. T_b and S_b are the lengths of one sequence.
+
+    Integer operands are int32; known ones may be lists, or NumPy arrays of any integer type.
 
     Args:
       query: [\*B, T, N, H], bfloat16, float16, float32 or float64.
@@ -86,7 +89,8 @@ def flash_attention(
 
     Raises:
       TypeError: a dtype is wrong, or a static option is traced.
-      ValueError: a shape or an option is wrong. Both name the argument.
+      ValueError: a shape or an option is wrong, or an integer does not fit int32. Both name the
+        argument.
       NotImplementedError: the named target has no kernel for these operands (H > 256, Hv != H,
         float32 or float64); "xla" serves them.
 
@@ -99,13 +103,13 @@ def flash_attention(
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """
     operands = dense.Operands(
-        shapes.as_array("query", query),
-        shapes.as_array("key", key),
-        shapes.as_array("value", value),
-        shapes.optional_integers("query_lengths", query_lengths),
-        shapes.optional_integers("key_lengths", key_lengths),
-        shapes.optional_integers("query_segment_ids", query_segment_ids),
-        shapes.optional_integers("key_segment_ids", key_segment_ids),
+        as_array("query", query),
+        as_array("key", key),
+        as_array("value", value),
+        optional_integers("query_lengths", query_lengths),
+        optional_integers("key_lengths", key_lengths),
+        optional_integers("query_segment_ids", query_segment_ids),
+        optional_integers("key_segment_ids", key_segment_ids),
     )
     shapes.dense_attention(*operands[:5])
     shapes.segment_ids(operands.query, operands.key, *operands[5:])

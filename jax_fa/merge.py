@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import as_array
 
 
 @jax.jit
@@ -52,9 +53,9 @@ def merge_attention(
     Raises:
       TypeError, ValueError: a dtype or a shape is wrong; the text names the argument.
     """
-    out_a = shapes.as_array("out_a", out_a)
-    lse_a = shapes.as_array("lse_a", lse_a)
-    out_b = shapes.as_array("out_b", out_b)
-    lse_b = shapes.as_array("lse_b", lse_b)
+    out_a = as_array("out_a", out_a)
+    lse_a = as_array("lse_a", lse_a)
+    out_b = as_array("out_b", out_b)
+    lse_b = as_array("lse_b", lse_b)
     shapes.merge_attention(out_a, lse_a, out_b, lse_b)
     return _merge(out_a, lse_a, out_b, lse_b)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import as_array, as_integers
 from jax_fa._contract.spec import TARGETS, AttentionSpec, require_bool
 from jax_fa._ops import dense
 from jax_fa._ops.bias import attention as biased_attention
@@ -46,8 +47,8 @@ def dot_product_attention(
       mask: bool, broadcasts to [B, N, T, S]; False hides.
       scale: a Python number, 1 / sqrt(H) by default.
       is_causal: query t sees keys s <= t: aligned top-left, unlike flash_attention.
-      query_seq_lengths: int32 [B]; rows from the length on are 0.
-      key_value_seq_lengths: int32 [B]; keys from the length on count for nothing.
+      query_seq_lengths: int32 [B] or a list of integers; rows from the length on are 0.
+      key_value_seq_lengths: likewise; keys from the length on count for nothing.
       local_window_size: (left, right), or one number for both: query t sees keys
         t - left <= s <= t + right.
       implementation: None, "xla", "gfx950" or "gfx1201", as in flash_attention. With bias or mask
@@ -63,6 +64,7 @@ def dot_product_attention(
       - The residual is float32, float64 for float64 operands (jax.nn: the key's dtype).
       - scale is a Python number and may not be traced. Window sizes are not negative.
       - float64 is float64 throughout (jax.nn: a float32 softmax).
+      - A length that does not fit int32 is an error (jax.nn: wraps around).
       - implementation="cudnn" is an error; the AMD targets take its place, without bias and mask.
       - Gradients by reverse mode only.
 
@@ -78,6 +80,11 @@ def dot_product_attention(
         for name, operand in (("query", query), ("key", key), ("value", value))
     )
     (b, t, n, _), s = query.shape, key.shape[1]
+    if len(shape) == 3 and key.shape[0] != 1:
+        raise ValueError(
+            f"query must have shape (B, T, N, H) with B={key.shape[0]} as in key; got shape {shape}"
+            "; one row a sequence is T = 1, query[:, None]"
+        )
     shapes.dense_attention(query, key, value)
     bias = _broadcasts("bias", bias, (b, n, t, s))
     mask = _broadcasts("mask", mask, (b, n, t, s))
@@ -112,7 +119,7 @@ def dot_product_attention(
 
 
 def _four_dimensional(name: str, operand: Any, at_least: int = 0) -> jax.Array:
-    array = shapes.as_array(name, operand)
+    array = as_array(name, operand)
     if not at_least <= array.ndim <= 4:
         allowed = "at most 4" if at_least == 0 else f"{at_least} or 4"
         raise ValueError(f"{name} must have {allowed} dimensions; got shape {array.shape}")
@@ -134,8 +141,7 @@ def _broadcasts(name: str, operand: Any, full: tuple[int, ...]) -> jax.Array | N
 def _lengths(name: str, lengths: Any, batch: int) -> jax.Array | None:
     if lengths is None:
         return None
-    lengths = shapes.as_array(name, lengths)
-    shapes.require_int32(name, lengths)
+    lengths = as_integers(name, lengths)
     if lengths.shape != (batch,):
         raise ValueError(f"{name} must have shape (B,) = ({batch},); got shape {lengths.shape}")
     return lengths

@@ -6,6 +6,7 @@ import jax
 from jax.typing import ArrayLike
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_array, as_integers, optional_integers
 from jax_fa._contract.spec import parse_layout
 from jax_fa._ops.append import Operands, append
 
@@ -15,10 +16,10 @@ def append_to_pages(
     v_pages: ArrayLike,
     key: ArrayLike,
     value: ArrayLike,
-    block_tables: ArrayLike,
-    key_lengths: ArrayLike,
+    block_tables: Integers,
+    key_lengths: Integers,
     *,
-    new_lengths: ArrayLike | None = None,
+    new_lengths: Integers | None = None,
     layout: str = "NHD",
 ) -> tuple[jax.Array, jax.Array]:
     """Writes new tokens into a paged cache; donate the pages to update them in place.
@@ -34,7 +35,8 @@ def append_to_pages(
       value: [B, T, K, Hv], likewise.
       block_tables: int32 [B, M], logical page -> physical page.
       key_lengths: int32 [B], tokens in the cache before the append.
-      new_lengths: int32 [B], how many of the T tokens count; all by default.
+      new_lengths: int32 [B], how many of the T tokens count; all by default. These three may be
+        lists or NumPy arrays of any integer type.
       layout: "NHD" or "HND".
 
     Returns:
@@ -43,18 +45,18 @@ def append_to_pages(
       for export.
 
     Raises:
-      ValueError: a shape or the layout is wrong.
-      TypeError: an integer operand is not int32.
+      ValueError: a shape or the layout is wrong, or a number does not fit int32.
+      TypeError: a dtype is wrong.
     """
     heads_first = parse_layout(layout)
     operands = Operands(
-        shapes.as_array("k_pages", k_pages),
-        shapes.as_array("v_pages", v_pages),
-        shapes.as_array("key", key),
-        shapes.as_array("value", value),
-        shapes.as_integers("block_tables", block_tables),
-        shapes.as_integers("key_lengths", key_lengths),
-        shapes.optional_integers("new_lengths", new_lengths),
+        as_array("k_pages", k_pages),
+        as_array("v_pages", v_pages),
+        as_array("key", key),
+        as_array("value", value),
+        as_integers("block_tables", block_tables),
+        as_integers("key_lengths", key_lengths),
+        optional_integers("new_lengths", new_lengths),
     )
     shapes.append_to_pages(*operands, heads_first)
     return append(heads_first, operands)

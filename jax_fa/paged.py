@@ -8,6 +8,7 @@ import jax
 from jax.typing import ArrayLike
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_array, as_integers, optional_integers
 from jax_fa._contract.spec import AttentionSpec, PagedCall, parse_layout, require_bool
 from jax_fa._mesh.sharding import refuse_divided_pages
 from jax_fa._ops import paged
@@ -19,8 +20,8 @@ def paged_attention(
     query: ArrayLike,
     k_pages: ArrayLike,
     v_pages: ArrayLike,
-    block_tables: ArrayLike,
-    key_lengths: ArrayLike,
+    block_tables: Integers,
+    key_lengths: Integers,
     *,
     return_lse: Literal[False] = False,
     **options: Unpack[PagedCall],
@@ -30,8 +31,8 @@ def paged_attention(
     query: ArrayLike,
     k_pages: ArrayLike,
     v_pages: ArrayLike,
-    block_tables: ArrayLike,
-    key_lengths: ArrayLike,
+    block_tables: Integers,
+    key_lengths: Integers,
     *,
     return_lse: Literal[True],
     **options: Unpack[PagedCall],
@@ -40,11 +41,11 @@ def paged_attention(
     query: ArrayLike,
     k_pages: ArrayLike,
     v_pages: ArrayLike,
-    block_tables: ArrayLike,
-    key_lengths: ArrayLike,
+    block_tables: Integers,
+    key_lengths: Integers,
     *,
-    query_lengths: ArrayLike | None = None,
-    cu_seqlens_q: ArrayLike | None = None,
+    query_lengths: Integers | None = None,
+    cu_seqlens_q: Integers | None = None,
     max_seqlen_q: int | None = None,
     causal: bool = True,
     window: tuple[int | None, int | None] | None = None,
@@ -67,6 +68,8 @@ def paged_attention(
     (N a multiple of K: query head h uses key head h // (N // K)), H head size, Hv value head size,
     P pages in the pool, page the rows of a page, M entries in a table. T_b and S_b are the lengths
     of one sequence.
+
+    Integer operands are int32; known ones may be lists, or NumPy arrays of any integer type.
 
     Args:
       query: [B, T, N, H], or with cu_seqlens_q packed, [tq, N, H].
@@ -98,8 +101,8 @@ def paged_attention(
 
     Raises:
       TypeError: a dtype is wrong, or a static option is traced.
-      ValueError: a shape or an option is wrong, or the pool is sharded over its pages. The text
-        names the argument.
+      ValueError: a shape or an option is wrong, an integer does not fit int32, or the pool is
+        sharded over its pages. The text names the argument.
       NotImplementedError: the named target has no kernel for these operands (H > 256 or no
         multiple of 8, Hv != H, float32 or float64); "xla" serves them.
 
@@ -113,13 +116,13 @@ def paged_attention(
     Source: Kwon et al., PagedAttention (2023), arXiv:2309.06180.
     """
     operands = paged.Operands(
-        shapes.as_array("query", query),
-        shapes.as_array("k_pages", k_pages),
-        shapes.as_array("v_pages", v_pages),
-        shapes.as_integers("block_tables", block_tables),
-        shapes.as_integers("key_lengths", key_lengths),
-        shapes.optional_integers("query_lengths", query_lengths),
-        shapes.optional_integers("cu_seqlens_q", cu_seqlens_q),
+        as_array("query", query),
+        as_array("k_pages", k_pages),
+        as_array("v_pages", v_pages),
+        as_integers("block_tables", block_tables),
+        as_integers("key_lengths", key_lengths),
+        optional_integers("query_lengths", query_lengths),
+        optional_integers("cu_seqlens_q", cu_seqlens_q),
     )
     heads_first = parse_layout(layout)
     shapes.paged_attention(*operands, heads_first=heads_first)

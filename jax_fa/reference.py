@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_integers, optional_integers
 from jax_fa._contract.spec import OPEN, AttentionSpec, DenseOptions
 
 
@@ -45,10 +46,10 @@ def flash_attention(
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
     logits_soft_cap: float | None = None,
-    query_lengths: jax.typing.ArrayLike | None = None,
-    key_lengths: jax.typing.ArrayLike | None = None,
-    query_segment_ids: jax.typing.ArrayLike | None = None,
-    key_segment_ids: jax.typing.ArrayLike | None = None,
+    query_lengths: Integers | None = None,
+    key_lengths: Integers | None = None,
+    query_segment_ids: Integers | None = None,
+    key_segment_ids: Integers | None = None,
     return_lse: bool = False,
     top_left: bool = False,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
@@ -61,6 +62,10 @@ def flash_attention(
         logits_soft_cap=logits_soft_cap,
         top_left=top_left,
     )
+    query_lengths = optional_integers("query_lengths", query_lengths)
+    key_lengths = optional_integers("key_lengths", key_lengths)
+    query_segment_ids = optional_integers("query_segment_ids", query_segment_ids)
+    key_segment_ids = optional_integers("key_segment_ids", key_segment_ids)
     out_type, lse_type = shapes.dense_attention(query, key, value, query_lengths, key_lengths)
     t, s = query.shape[-3], key.shape[-3]
     batch = query.shape[:-3]
@@ -85,8 +90,8 @@ def flash_attention_varlen(
     key: jax.Array,
     value: jax.Array,
     *,
-    cu_seqlens_q: jax.Array,
-    cu_seqlens_k: jax.Array,
+    cu_seqlens_q: Integers,
+    cu_seqlens_k: Integers,
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
@@ -101,6 +106,8 @@ def flash_attention_varlen(
         scale=scale,
         logits_soft_cap=logits_soft_cap,
     )
+    cu_seqlens_q = as_integers("cu_seqlens_q", cu_seqlens_q)
+    cu_seqlens_k = as_integers("cu_seqlens_k", cu_seqlens_k)
     types = shapes.varlen_attention(query, key, value, cu_seqlens_q, cu_seqlens_k)
     # One sequence without rows is added behind all others, so that there always is one.
     cu_seqlens_q = jnp.append(cu_seqlens_q, cu_seqlens_q[-1])
@@ -132,6 +139,10 @@ def paged_attention(
     """jax_fa.paged_attention: every sequence's pages laid out one after another, then dense."""
     if layout == "HND":
         k_pages, v_pages = jnp.swapaxes(k_pages, 1, 2), jnp.swapaxes(v_pages, 1, 2)
+    block_tables = as_integers("block_tables", block_tables)
+    key_lengths = as_integers("key_lengths", key_lengths)
+    query_lengths = optional_integers("query_lengths", query_lengths)
+    cu_seqlens_q = optional_integers("cu_seqlens_q", cu_seqlens_q)
     integers = block_tables, key_lengths, query_lengths, cu_seqlens_q
     types = shapes.paged_attention(query, k_pages, v_pages, *integers)
     page_size = k_pages.shape[1]
@@ -181,7 +192,7 @@ def merge_attention(
     return (part_a + part_b).astype(out_a.dtype), lse
 
 
-def _lengths(lengths: jax.typing.ArrayLike | None, batch: tuple[int, ...], limit: int) -> jax.Array:
+def _lengths(lengths: jax.Array | None, batch: tuple[int, ...], limit: int) -> jax.Array:
     if lengths is None:
         return jnp.full(batch, limit, jnp.int32)
     return jnp.clip(lengths, 0, limit)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_integers
 from jax_fa._mesh.sharding import in_auto_mode
 
 
@@ -17,11 +17,11 @@ class _Operands(NamedTuple):
     array: jax.Array
 
 
-def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
+def cu_seqlens_to_segment_ids(cu_seqlens: Integers, total: int) -> jax.Array:
     """Segment id of each packed token.
 
     Args:
-      cu_seqlens: int32 [n + 1], non-decreasing offsets; sequence i is
+      cu_seqlens: int32 [n + 1] or a list, non-decreasing offsets; sequence i is
         ``cu_seqlens[i]:cu_seqlens[i + 1]``.
       total: number of packed tokens, at least ``cu_seqlens[-1]``.
 
@@ -29,31 +29,32 @@ def cu_seqlens_to_segment_ids(cu_seqlens: jax.Array, total: int) -> jax.Array:
       int32 [total]: i for the tokens of sequence i, -1 (padding) from ``cu_seqlens[-1]`` on.
 
     Raises:
-      TypeError: ``cu_seqlens`` is not int32, or ``total`` is traced.
-      ValueError: ``cu_seqlens`` is not one-dimensional with at least one entry.
+      TypeError: ``cu_seqlens`` has another dtype, or ``total`` is traced.
+      ValueError: ``cu_seqlens`` is not one-dimensional with at least one entry, or one of them does
+        not fit int32.
     """
-    cu_seqlens = shapes.as_integers("cu_seqlens", cu_seqlens)
+    cu_seqlens = as_integers("cu_seqlens", cu_seqlens)
     _require_vector("cu_seqlens", cu_seqlens, 1)
     total = _require_static("total", total)
     return _segment_ids(total, _Operands(cu_seqlens))
 
 
-def segment_ids_to_cu_seqlens(segment_ids: jax.Array, num_segments: int) -> jax.Array:
+def segment_ids_to_cu_seqlens(segment_ids: Integers, num_segments: int) -> jax.Array:
     """Cumulative lengths of the segments of one packed row.
 
     Args:
-      segment_ids: int32 [total], non-decreasing over the tokens in use; negative entries are
-        padding and stand at the end.
+      segment_ids: int32 [total] or a list, non-decreasing over the tokens in use; negative entries
+        are padding and stand at the end.
       num_segments: number of segments; ids are 0 <= id < num_segments.
 
     Returns:
       int32 [num_segments + 1]. Ids that do not occur give empty sequences.
 
     Raises:
-      TypeError: ``segment_ids`` is not int32, or ``num_segments`` is traced.
-      ValueError: ``segment_ids`` is not one-dimensional.
+      TypeError: ``segment_ids`` has another dtype, or ``num_segments`` is traced.
+      ValueError: ``segment_ids`` is not one-dimensional, or one of them does not fit int32.
     """
-    segment_ids = shapes.as_integers("segment_ids", segment_ids)
+    segment_ids = as_integers("segment_ids", segment_ids)
     _require_vector("segment_ids", segment_ids, 0)
     num_segments = _require_static("num_segments", num_segments)
     return _cu_seqlens(num_segments, _Operands(segment_ids))

@@ -8,6 +8,7 @@ import jax
 from jax.typing import ArrayLike
 
 from jax_fa._contract import shapes
+from jax_fa._contract.operands import Integers, as_array, as_integers
 from jax_fa._contract.spec import AttentionSpec, VarlenCall, require_bool
 from jax_fa._ops import varlen
 from jax_fa._ops.vjp import attention
@@ -36,8 +37,8 @@ def flash_attention_varlen(
     key: ArrayLike,
     value: ArrayLike,
     *,
-    cu_seqlens_q: ArrayLike,
-    cu_seqlens_k: ArrayLike,
+    cu_seqlens_q: Integers,
+    cu_seqlens_k: Integers,
     max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None,
     causal: bool = False,
@@ -55,6 +56,8 @@ def flash_attention_varlen(
     Legend: tq rows and tk keys of all n sequences, N query heads, K key/value heads (N a multiple
     of K: query head h uses key head h // (N // K)), H head size, Hv value head size. T_b and S_b
     are the lengths of one sequence, any of which may be 0.
+
+    Integer operands are int32; known ones may be lists, or NumPy arrays of any integer type.
 
     Args:
       query: [tq, N, H], bfloat16, float16, float32 or float64.
@@ -83,7 +86,8 @@ def flash_attention_varlen(
 
     Raises:
       TypeError: a dtype is wrong, or a static option is traced.
-      ValueError: a shape or an option is wrong. Both name the argument.
+      ValueError: a shape or an option is wrong, or an integer does not fit int32. Both name the
+        argument.
       NotImplementedError: the named target has no kernel for these operands; "xla" serves them.
 
     Numerics: as flash_attention. Offsets are read on the device, with no synchronisation. Those
@@ -93,11 +97,11 @@ def flash_attention_varlen(
     Source: Dao, FlashAttention-2 (2023), arXiv:2307.08691.
     """
     operands = varlen.Operands(
-        shapes.as_array("query", query),
-        shapes.as_array("key", key),
-        shapes.as_array("value", value),
-        shapes.as_integers("cu_seqlens_q", cu_seqlens_q),
-        shapes.as_integers("cu_seqlens_k", cu_seqlens_k),
+        as_array("query", query),
+        as_array("key", key),
+        as_array("value", value),
+        as_integers("cu_seqlens_q", cu_seqlens_q),
+        as_integers("cu_seqlens_k", cu_seqlens_k),
     )
     shapes.varlen_attention(*operands)
     with_lse = require_bool("return_lse", return_lse)

@@ -11,7 +11,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+
+from jax_fa._contract import layouts
+from jax_fa._contract.operands import require_int32
 
 Struct = jax.ShapeDtypeStruct
 
@@ -36,9 +38,10 @@ def dense_attention(
     for name, operand in (("key", key), ("value", value)):
         require_same_dtype(name, operand, query)
         if operand.ndim != query.ndim:
+            hint = "; one row a sequence is T = 1, query[..., None, :, :]"
             raise ValueError(
                 f"{name} must have {query.ndim} dimensions like query {_show(query)}; "
-                f"got {_show(operand)}"
+                f"got {_show(operand)}{hint if operand.ndim == query.ndim + 1 else ''}"
             )
         if list(operand.shape[:-3]) != batch:
             raise ValueError(
@@ -46,7 +49,8 @@ def dense_attention(
                 f"got {_show(operand)}"
             )
     k = _require_keys(query, key, value, "(*B, S, K, {})")
-    require_grouped_heads(n, k)
+    if not _grouped(n, k):
+        _refuse_heads(n, k, layouts.rows_and_heads(query, key, "(*B, T, N, H)", "(*B, S, K, H)"))
     require_head_sizes(h, value.shape[-1])
     for name, lengths in (("query_lengths", query_lengths), ("key_lengths", key_lengths)):
         if lengths is not None:
@@ -89,7 +93,8 @@ def varlen_attention(
     _require_rank("value", value, 3, "(tk, K, Hv)")
     total, n, h = query.shape
     k = _require_keys(query, key, value, "(tk, K, {})")
-    require_grouped_heads(n, k)
+    if not _grouped(n, k):
+        _refuse_heads(n, k, layouts.rows_and_heads(query, key, "(tq, N, H)", "(tk, K, H)"))
     require_head_sizes(h, value.shape[-1])
     for name, offsets in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
         require_int32(name, offsets)
@@ -118,8 +123,8 @@ def paged_attention(
     """
     require_float("query", query)
     if cu_seqlens_q is None:
-        hint = "; packed queries need cu_seqlens_q" if query.ndim == 3 else ""
-        _require_rank("query", query, 4, "(B, T, N, H)", hint)
+        hint = "; one row a sequence is T = 1, query[:, None]; packed queries need cu_seqlens_q"
+        _require_rank("query", query, 4, "(B, T, N, H)", hint if query.ndim == 3 else "")
         sequences = query.shape[0]
     else:
         _require_rank("query", query, 3, "(tq, N, H) with cu_seqlens_q")
@@ -136,7 +141,10 @@ def paged_attention(
         raise ValueError(
             f"k_pages must have the head size H={query.shape[-1]} of query; got {_show(k_pages)}"
         )
-    require_grouped_heads(query.shape[-2], k, "k_pages")
+    if not _grouped(query.shape[-2], k):
+        rows = "(B, T, N, H)" if cu_seqlens_q is None else "(tq, N, H)"
+        hint = layouts.query_or_pages(query, k_pages, heads_first, rows)
+        _refuse_heads(query.shape[-2], k, hint, "k_pages")
     require_head_sizes(h, hv)
     tables(block_tables, key_lengths, sequences)
     if query_lengths is not None:
@@ -194,8 +202,13 @@ def append_to_pages(
     _require_rank("key", key, 4, "(B, T, K, H)")
     _require_rank("value", value, 4, "(B, T, K, Hv)")
     batch, tokens = key.shape[:2]
-    _require_shape("key", key, (batch, tokens, k, h), "shape (B, T, K, H) as in k_pages")
-    _require_shape("value", value, (batch, tokens, k, hv), "shape (B, T, K, Hv) as in v_pages")
+    for name, new, pages, size, letters in (
+        ("key", key, k_pages, h, "H"),
+        ("value", value, v_pages, hv, "Hv"),
+    ):
+        what = f"shape (B, T, K, {letters}) as in {name[0]}_pages"
+        hint = layouts.new_keys(name, new, pages, heads_first)
+        _require_shape(name, new, (batch, tokens, k, size), what, hint)
     tables(block_tables, key_lengths, batch)
     if new_lengths is not None:
         require_int32("new_lengths", new_lengths)
@@ -214,7 +227,8 @@ def merge_attention(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> tuple[Str
             raise TypeError(f"{name} must have dtype float32; got {lse.dtype}")
         if lse.dtype != lse_a.dtype:
             raise TypeError(f"{name} must have the dtype {lse_a.dtype} of lse_a; got {lse.dtype}")
-        _require_shape(name, lse, out_a.shape[:-1], "the shape of out_a without its last dimension")
+        what, shape = "the shape of out_a without its last dimension", out_a.shape[:-1]
+        _require_shape(name, lse, shape, what, layouts.lse(name, lse, shape))
     return Struct(out_a.shape, out_a.dtype), Struct(lse_a.shape, lse_a.dtype)
 
 
@@ -237,18 +251,14 @@ def require_same_dtype(name: str, operand: Any, other: Any, like: str = "query")
         raise TypeError(f"{name} must have the dtype {other.dtype} of {like}; got {operand.dtype}")
 
 
-def require_int32(name: str, operand: Any) -> None:
-    """Raises TypeError unless `operand` is int32."""
-    if operand.dtype != jnp.int32:
-        raise TypeError(f"{name} must have dtype int32; got {operand.dtype}")
+def _grouped(n: int, k: int) -> bool:
+    return n % k == 0 if k else n == 0
 
 
-def require_grouped_heads(n: int, k: int, name: str = "key") -> None:
-    """Raises ValueError unless N is a multiple of K."""
-    if (k == 0 and n != 0) or (k != 0 and n % k != 0):
-        raise ValueError(
-            f"query must have a number of heads N that is a multiple of {name}'s K={k}; got N={n}"
-        )
+def _refuse_heads(n: int, k: int, hint: str, name: str = "key") -> None:
+    raise ValueError(
+        f"query must have a number of heads N that is a multiple of {name}'s K={k}; got N={n}{hint}"
+    )
 
 
 def require_head_sizes(h: int, hv: int) -> None:
@@ -280,34 +290,10 @@ def _require_rank(name: str, operand: Any, rank: int, letters: str, hint: str = 
         raise ValueError(f"{name} must have shape {letters}; got {_show(operand)}{hint}")
 
 
-def _require_shape(name: str, operand: Any, shape: Any, what: str) -> None:
+def _require_shape(name: str, operand: Any, shape: Any, what: str, hint: str = "") -> None:
     if tuple(operand.shape) != tuple(shape):
-        raise ValueError(f"{name} must have {what}, {tuple(shape)}; got {_show(operand)}")
+        raise ValueError(f"{name} must have {what}, {tuple(shape)}; got {_show(operand)}{hint}")
 
 
 def _show(operand: Any) -> str:
     return f"shape {tuple(operand.shape)}"
-
-
-def as_array(name: str, operand: Any) -> jax.Array:
-    """`operand` as a JAX array, or a TypeError that names it."""
-    if not isinstance(operand, (jax.Array, np.ndarray)) and not hasattr(operand, "__jax_array__"):
-        raise TypeError(f"{name} must be an array; got {type(operand).__name__}")
-    if isinstance(operand, np.ndarray) and operand.dtype.kind in "OSUMm":
-        raise TypeError(f"{name} must be an array of numbers; got dtype {operand.dtype}")
-    return jnp.asarray(operand)
-
-
-def optional_integers(name: str, operand: Any) -> jax.Array | None:
-    """`operand` as an int32 JAX array, or a TypeError; None stays None."""
-    return None if operand is None else as_integers(name, operand)
-
-
-def as_integers(name: str, operand: Any) -> jax.Array:
-    """`operand` as an int32 JAX array, or a TypeError.
-
-    The dtype is looked at before JAX would narrow a NumPy int64.
-    """
-    if hasattr(operand, "dtype"):
-        require_int32(name, operand)
-    return as_array(name, operand)

@@ -10,9 +10,9 @@ from typing import Any, Required, TypedDict
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.typing import ArrayLike
 
 from jax_fa import _native
+from jax_fa._contract.operands import Integers
 
 TARGETS = tuple(_native.targets())
 """Architectures that have kernels, by their LLVM names."""
@@ -42,10 +42,10 @@ class Options(TypedDict, total=False):
 class DenseOptions(Options, total=False):
     """Keyword arguments of functions on dense operands."""
 
-    query_lengths: ArrayLike | None
-    key_lengths: ArrayLike | None
-    query_segment_ids: ArrayLike | None
-    key_segment_ids: ArrayLike | None
+    query_lengths: Integers | None
+    key_lengths: Integers | None
+    query_segment_ids: Integers | None
+    key_segment_ids: Integers | None
 
 
 class Call(TypedDict, total=False):
@@ -62,8 +62,8 @@ class DenseCall(DenseOptions, Call, total=False):
 class VarlenCall(Options, Call, total=False):
     """Keyword arguments of flash_attention_varlen."""
 
-    cu_seqlens_q: Required[ArrayLike]
-    cu_seqlens_k: Required[ArrayLike]
+    cu_seqlens_q: Required[Integers]
+    cu_seqlens_k: Required[Integers]
     max_seqlen_q: int | None
     max_seqlen_k: int | None
 
@@ -71,8 +71,8 @@ class VarlenCall(Options, Call, total=False):
 class PagedCall(Options, Call, total=False):
     """Keyword arguments of paged_attention."""
 
-    query_lengths: ArrayLike | None
-    cu_seqlens_q: ArrayLike | None
+    query_lengths: Integers | None
+    cu_seqlens_q: Integers | None
     max_seqlen_q: int | None
     layout: str
 

@@ -70,7 +70,7 @@ def test_dtypes_must_agree(name):
 def test_operands_must_be_arrays(name):
     operands: dict[str, Any] = {n: jnp.zeros((1, 4, 1, 8)) for n in ("query", "key", "value")}
     operands[name] = [1.0]
-    with pytest.raises(TypeError, match=f"{name} must be an array; got list"):
+    with pytest.raises(TypeError, match=f"{name} must be an array( of int32, or a list.*)?; got"):
         flash_attention(**operands)
 
 
@@ -82,7 +82,7 @@ def test_operands_must_be_numbers(array):
 
 
 @pytest.mark.parametrize("name", ["query_lengths", "key_lengths"])
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
 def test_lengths_of_another_dtype_are_not_converted(name, dtype):
     x = jnp.zeros((1, 4, 1, 8))
     lengths: dict[str, Any] = {name: np.ones(1, dtype)}
