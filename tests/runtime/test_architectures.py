@@ -1,4 +1,4 @@
-"""The bytes that a device is given to load: a stub of the HIP library keeps them."""
+"""The bytes that a device is given to load: a stub of the HIP library keeps or refuses them."""
 
 import subprocess
 import sys
@@ -22,6 +22,7 @@ int hipGetDevicePropertiesR0600(char* properties, int) {
   return 0;
 }
 int hipModuleLoadData(void** module, const void* image) {
+  if (const char* error = std::getenv("STUB_ERROR")) return std::atoi(error);
   std::FILE* file = std::fopen(std::getenv("STUB_IMAGE"), "wb");
   std::fwrite(image, 1, std::atol(std::getenv("STUB_BYTES")), file);
   std::fclose(file);
@@ -80,3 +81,15 @@ def test_a_device_gets_its_targets_bytes_under_its_own_machine(stub, tmp_path, a
     subprocess.run(command, env=environment, check=True)
     expected[MACHINE_AT] = MACHINES[name]
     assert image.read_bytes() == expected
+
+
+@pytest.mark.parametrize("error", ["200", "209", "218"])
+def test_a_rocm_too_old_for_the_bytes(stub, error):
+    environment = {"STUB_ARCHITECTURE": "gfx950:sramecc+:xnack-", "STUB_ERROR": error}
+    command = [sys.executable, "-c", PROCESS, stub, str(_native.__file__)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"through {stub}" in done.stderr
+    assert "gfx950 needs ROCm 7.0 or later" in done.stderr
+    assert 'implementation="xla" needs no kernels' in done.stderr
+    assert f" {error} (" in done.stderr

@@ -6,6 +6,7 @@ from jax_fa import _native
 from jax_fa._contract.spec import TARGETS
 from jax_fa._ops import select
 
+
 def test_order_is_that_of_the_table():
     assert tuple(_native.targets()) == TARGETS
     assert TARGETS[:2] == ("gfx950", "gfx1201")
