@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,7 +64,8 @@ struct LaunchOptions {
   // Models the time of the launch; keeps the traces when it runs only some workgroups.
   bool timing = false;
   std::vector<uint64_t> workgroups;  // linear indices of those to run; empty: all
-  bool (*interrupted)() = nullptr;   // polled now and then; true stops the launch
+  // Polled now and then by the thread that launches; true stops the launch.
+  std::function<bool()> interrupted = nullptr;
 };
 
 class TraceSet;  // timing/timing.h

@@ -19,6 +19,7 @@ namespace nb = nanobind;
 
 void BindTargets(nb::module_& module);   // csrc/python/targets.cc
 void BindEmulator(nb::module_& module);  // csrc/python/emulator.cc
+void BindInterrupts();                   // csrc/python/interrupt.cc
 
 namespace {
 
@@ -96,4 +97,5 @@ NB_MODULE(_native, module) {
              nb::arg("address"));
   BindTargets(module);
   BindEmulator(module);
+  BindInterrupts();
 }

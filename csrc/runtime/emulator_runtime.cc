@@ -69,6 +69,7 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
   options.collect = settings.collect;
   options.threads = settings.threads;
   options.timing = settings.timing;
+  options.interrupted = MakeInterruptPoll();
   // The settings hold for launches of any size, so a small grid has only some of these workgroups.
   const uint64_t groups = uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   for (const uint64_t group : settings.workgroups) {

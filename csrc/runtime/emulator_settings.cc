@@ -12,6 +12,7 @@ struct State {
   std::mutex mutex;
   EmulatorSettings settings;
   std::vector<EmulatorRecorder*> recorders;
+  std::function<bool()> (*make_poll)() = nullptr;
 };
 
 State& GlobalState() {
@@ -29,6 +30,18 @@ EmulatorSettings GetEmulatorSettings() {
 void SetEmulatorSettings(const EmulatorSettings& settings) {
   const std::lock_guard lock(GlobalState().mutex);
   GlobalState().settings = settings;
+}
+
+void SetInterruptPolls(std::function<bool()> (*make)()) {
+  const std::lock_guard lock(GlobalState().mutex);
+  GlobalState().make_poll = make;
+}
+
+std::function<bool()> MakeInterruptPoll() {
+  std::unique_lock lock(GlobalState().mutex);
+  const auto make = GlobalState().make_poll;
+  lock.unlock();
+  return make != nullptr ? make() : nullptr;
 }
 
 EmulatorRecorder::EmulatorRecorder() {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ struct EmulatorSettings {
 
 EmulatorSettings GetEmulatorSettings();
 void SetEmulatorSettings(const EmulatorSettings& settings);
+
+// What ends an emulated custom call before its time is the process's affair. `make`, set before the
+// first call, gives the poll of one call (LaunchOptions::interrupted) on the thread that runs it.
+void SetInterruptPolls(std::function<bool()> (*make)());
+// Empty where nothing was set.
+std::function<bool()> MakeInterruptPoll();
 
 // One emulated launch, as record() shows it.
 struct RecordedLaunch {

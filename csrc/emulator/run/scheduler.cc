@@ -162,7 +162,7 @@ void Worker::Poll() {
   if (poll_ && launch_.options->interrupted && launch_.options->interrupted()) {
     launch_.cancelled = true;
   }
-  if (launch_.cancelled) throw EmulatorError("interrupted");
+  if (launch_.cancelled) throw EmulatorError("the emulated launch was interrupted");
 }
 
 // A turn for each wave that can run; false when none could.
