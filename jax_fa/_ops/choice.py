@@ -98,8 +98,7 @@ def _has_kernels(module: Any) -> bool:
     if module.lowering_parameters.for_export:
         return True
     known = _devices_of(module.axis_context)
-    # An exported program is compiled for some of those that are here.
-    candidates = _devices.rocm_devices() if known is None else known
+    candidates = _likely_devices(module.axis_context) if known is None else known
     try:
         found = sorted(set(filter(None, map(_devices.architecture, candidates))))
     except RuntimeError as error:
@@ -121,6 +120,18 @@ def _devices_of(context: Any) -> Sequence[Any] | None:
         mesh = getattr(context, "mesh", None)
         devices = mesh.devices.flat if isinstance(mesh, Mesh) and not mesh.empty else None
     return None if devices is None else tuple(devices)
+
+
+def _likely_devices(context: Any) -> Sequence[Any]:
+    """The AMD GPUs here that a program may be for, where its mesh has no devices.
+
+    A mesh of Explicit axes that is not set tells the kind of its first one; of an exported program,
+    compiled for some of these GPUs, it tells nothing. The handlers refuse a GPU that is not theirs.
+    """
+    here = _devices.rocm_devices()
+    device = getattr(getattr(context, "mesh", None), "abstract_device", None)
+    kind = getattr(device, "device_kind", None)
+    return [x for x in here if x.device_kind == kind] or here
 
 
 def _why_not(architectures: Sequence[str], targets: set[str | None]) -> str:

@@ -229,22 +229,49 @@ def test_a_mesh_of_gpus_that_one_target_serves(gpus, warned, lower, numbers, exp
         assert "mesh of GPUs that are alike" in str(warned[0].message)
 
 
+@pytest.fixture
+def here(monkeypatch):
+    """Has these be JAX's AMD GPUs: (kind, architecture) of each."""
+
+    def here(*found):
+        devices = [types.SimpleNamespace(device_kind=x, architecture=y) for x, y in found]
+
+        def local_devices(backend):
+            if not devices:
+                raise RuntimeError(f"Unknown backend {backend}")
+            return devices
+
+        monkeypatch.setattr(jax, "local_devices", local_devices)
+        monkeypatch.setattr(_devices, "architecture", lambda device: device.architecture)
+
+    return here
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [(["gfx1201"], True), (["gfx1036", "gfx1201"], True), (["gfx942"], False), ([], True)],
 )
-def test_a_part_of_an_exported_program(monkeypatch, warned, found, expected):
+def test_a_part_of_an_exported_program(here, warned, found, expected):
     """Its mesh has no devices; it is compiled for some of those that are here."""
-    devices = [types.SimpleNamespace(architecture=x) for x in found]
-
-    def local_devices(backend):
-        if not devices:
-            raise RuntimeError(f"Unknown backend {backend}")
-        return devices
-
-    monkeypatch.setattr(jax, "local_devices", local_devices)
-    monkeypatch.setattr(_devices, "architecture", lambda device: device.architecture)
+    here(*((f"kind of {x}", x) for x in found))
     assert has_kernels(_lowered_part(jax.sharding.AbstractMesh((2,), ("x",)))) == expected
+    assert len(warned) == (not expected)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([("cpu", "gfx1201"), ("other", "gfx1036")], True),
+        ([("cpu", "gfx1036"), ("other", "gfx1201")], False),
+        ([("cpu", "gfx942")], False),
+        ([], True),
+    ],
+)
+def test_explicit_axes_of_a_mesh_that_is_not_set(here, warned, found, expected):
+    """Of its devices, which are CPUs in truth, JAX keeps the kind of the first alone."""
+    x = operand(NamedSharding(mesh_of(0, 1), ROWS))
+    here(*found)
+    assert has_kernels(lowered(attend, x)) == expected
     assert len(warned) == (not expected)
 
 
