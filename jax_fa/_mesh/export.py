@@ -23,6 +23,7 @@ from jax.interpreters import ad, mlir
 from jax.sharding import AbstractMesh, NamedSharding
 
 from jax_fa._contract.spec import AttentionSpec
+from jax_fa._mesh.naming import name_by_content
 
 TARGET = "jax_fa_divided"
 """The custom call's name, as jax.export's DisabledSafetyCheck.custom_call must be told."""
@@ -87,7 +88,10 @@ def _lower(
     # One rule for all platforms: JAX finds an operation's inner functions again by their jaxprs
     # alone, so that rules for single platforms would get each other's code.
     if not module.lowering_parameters.for_export or devices == 1:
-        return mlir.lower_fun(jaxpr_as_fun(jaxprs[0]), multiple_results=True)(ctx, *values)
+        results = mlir.lower_fun(jaxpr_as_fun(jaxprs[0]), multiple_results=True)(ctx, *values)
+        if devices > 1:
+            name_by_content(module, results[0].owner, f"{options} {jaxprs[0]}")
+        return results
     sizes = [size for x in (*ctx.avals_in, *ctx.avals_out) for size in x.shape]
     if not all(isinstance(size, int) for size in sizes):
         # A rule cannot state symbolic sizes, so the compiler finds how the program divides.
