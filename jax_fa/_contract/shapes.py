@@ -234,7 +234,7 @@ def merge_attention(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> tuple[Str
 
 def lse_dtype(dtype: Any) -> Any:
     """float32, but float64 for float64 operands."""
-    return jnp.promote_types(dtype, jnp.float32)
+    return jnp.float64 if dtype == jnp.float64 else jnp.float32
 
 
 def require_float(name: str, operand: Any) -> None:

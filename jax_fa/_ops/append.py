@@ -42,10 +42,10 @@ def _write(heads_first: bool, operands: Operands) -> tuple[jax.Array, jax.Array]
     batch, tokens = key.shape[:2]
     keep = jnp.ones((batch, tokens), bool)
     if new_lengths is not None:
-        keep = jnp.arange(tokens) < new_lengths[:, None]
+        keep = jnp.arange(tokens, dtype=jnp.int32)[None] < new_lengths[:, None]
 
     max_pages = block_tables.shape[1]
-    position = key_lengths[:, None] + jnp.arange(tokens, dtype=jnp.int32)
+    position = key_lengths[:, None] + jnp.arange(tokens, dtype=jnp.int32)[None]
     logical = position // page_size
     keep &= (position >= 0) & (logical < max_pages)
     if max_pages:

@@ -1,0 +1,72 @@
+"""Every operation under JAX's strict modes, as users may set them for their whole program."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+from operations import KERNELS, OPERATIONS
+
+PROMOTIONS = {
+    "rank": lambda: jax.numpy_rank_promotion("raise"),
+    "dtype": lambda: jax.numpy_dtype_promotion("strict"),
+}
+
+
+def directions(name, dtype, implementation):
+    """Operands, and the forward and the gradient of a scalar that is strict itself."""
+    operation = OPERATIONS[name]
+    operands = operation.problem.operands(dtype)
+    forward, count = operation.problem.on(implementation), operation.floats
+
+    def total(*floats):
+        results = jax.tree.leaves(forward(*floats, *operands[count:]))
+        return sum(jnp.sum(x.astype(jnp.float32)) for x in results[:2])
+
+    yield forward, operands
+    if count:
+        yield jax.grad(total, argnums=tuple(range(count))), operands[:count]
+
+
+def lower(f, operands):
+    """For both schedules of xla too."""
+    jax.jit(lambda *x: f(*x)).trace(*operands).lower(lowering_platforms=("cpu", "cuda"))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("mode", PROMOTIONS)
+def test_nothing_is_promoted(mode, name):
+    for f, operands in directions(name, "bfloat16", "xla"):
+        with PROMOTIONS[mode]():
+            lower(f, operands)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_nor_in_other_dtypes(dtype):
+    for f, operands in directions("dense", dtype, "xla"):
+        with PROMOTIONS["dtype"]():
+            lower(f, operands)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("mode", PROMOTIONS)
+def test_nothing_is_promoted_for_kernels(mode, name):
+    for f, operands in directions(name, "bfloat16", None):
+        with PROMOTIONS[mode]():
+            jax.jit(lambda *x, f=f: f(*x)).trace(*operands).lower(lowering_platforms=("rocm",))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_nothing_is_transferred(name):
+    operation = OPERATIONS[name]
+    operands = operation.problem.operands("bfloat16")
+    with jax.transfer_guard("disallow"):
+        jax.block_until_ready(operation.problem.on("xla")(*operands))
+
+
+def test_nothing_is_transferred_for_a_gradient():
+    operation = OPERATIONS["lengths"]
+    query, *rest = operation.problem.operands("bfloat16")
+    results, pull = jax.vjp(lambda q: operation.problem.on("xla")(q, *rest), query)
+    with jax.transfer_guard("disallow"):
+        jax.block_until_ready(pull(results))
