@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Numbers of xla/ffi/api/c_api.h.
+# As XLA's C interface numbers them.
 DTYPES = {"pred": 1, "s64": 5, "s32": 4, "u8": 6, "f16": 10, "bf16": 16, "f32": 11}
 STAGES = {"initialize": 2, "execute": 3}
 
