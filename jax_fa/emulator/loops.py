@@ -49,7 +49,8 @@ def find_hot_loops(listing: Sequence[Instruction]) -> list[list[Instruction]]:
 
     The trip is the shortest path from the loop's header to a back edge that holds all of its matrix
     instructions; where no path holds all (two bodies under an if), one that holds the most.
-    Loops inside that hold none (a wait, say) count once.
+    Where most of them are on every path, the others are a rare part that multiplies too, which the
+    trip passes by. Loops inside that hold none (a wait, say) count once.
     """
     if not listing:
         return []
@@ -166,6 +167,21 @@ def _inside(successors: Iterable[int], within: Collection[int]) -> list[int]:
     return [s for s in successors if s in within]
 
 
+def _is_certain(blocks: Sequence[_Block], header: int, component: set[int], block: int) -> bool:
+    """Whether every way round the loop from its header holds the block."""
+    if block == header:
+        return True
+    seen, pending = {header, block}, [header]
+    while pending:
+        for s in _inside(blocks[pending.pop()].successors, component):
+            if s == header:
+                return False
+            if s not in seen:
+                seen.add(s)
+                pending.append(s)
+    return True
+
+
 def _trip(
     blocks: Sequence[_Block], place: dict[int, int], header: int, component: set[int]
 ) -> list[int]:
@@ -173,7 +189,14 @@ def _trip(
 
     Edges that go back within the loop are not taken, so the order of `place` is topological.
     """
-    best = {header: (blocks[header].matrix, -len(blocks[header].instructions))}
+    certain = [
+        b for b in component if blocks[b].matrix and _is_certain(blocks, header, component, b)
+    ]
+    most = sum(blocks[b].matrix for b in component)
+    counts = {b: blocks[b].matrix for b in component}
+    if 2 * sum(counts[b] for b in certain) > most:
+        counts = {b: counts[b] if b in certain else 0 for b in component}
+    best = {header: (counts[header], -len(blocks[header].instructions))}
     before: dict[int, int] = {}
     for block in sorted(component, key=place.__getitem__):
         if block not in best:
@@ -182,7 +205,7 @@ def _trip(
             if s not in component or place[s] <= place[block]:
                 continue
             matrix, shortness = best[block]
-            value = (matrix + blocks[s].matrix, shortness - len(blocks[s].instructions))
+            value = (matrix + counts[s], shortness - len(blocks[s].instructions))
             if s not in best or value > best[s]:
                 best[s], before[s] = value, block
     last = max(

@@ -12,7 +12,7 @@ from jax_fa import _native, emulator
 # They compute nothing: waits, barriers and wait states, which the tests of the checks are about
 # (test_checks*.py, */test_hazards.py), and hints.
 NO_RESULT = {
-    "gfx950": {"s_barrier", "s_endpgm", "s_nop", "s_waitcnt"},
+    "gfx950": {"s_barrier", "s_endpgm", "s_nop", "s_setprio", "s_waitcnt"},
     "gfx1201": {"s_barrier_signal", "s_barrier_wait", "s_clause", "s_delay_alu", "s_endpgm"}
     | {"s_nop", "s_sendmsg", "s_wait_alu", "s_wait_dscnt", "s_wait_kmcnt", "s_wait_loadcnt"}
     | {"s_wait_loadcnt_dscnt", "s_wait_storecnt", "global_inv"},

@@ -118,7 +118,7 @@ OPS = [
     Op("s_and_b64", "s_and_b64", S64, _nonzero(lambda a, b: a & b, 64)),
     Op("s_or_b32", "s_or_b32", S32, _nonzero(lambda a, b: a | b)),
     Op("s_xor_b32", "s_xor_b32", S32, _nonzero(lambda a, b: a ^ b)),
-    Op(NO, "s_and_not1_b32", S32, _nonzero(lambda a, b: a & ~b)),
+    Op("s_andn2_b32", "s_and_not1_b32", S32, _nonzero(lambda a, b: a & ~b)),
     Op("s_or_b64", "s_or_b64", S64, _nonzero(lambda a, b: a | b, 64)),
     Op("s_xor_b64", "s_xor_b64", S64, _nonzero(lambda a, b: a ^ b, 64)),
     Op("s_andn2_b64", "s_and_not1_b64", S64, _nonzero(lambda a, b: a & ~b, 64)),

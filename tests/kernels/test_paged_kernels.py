@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kernel_params import Params, Strides, WorkGrid
 from kernel_runs import (
     KERNEL_TARGETS,
     assert_near,
@@ -112,40 +113,6 @@ def test_paging_costs_few_instructions(target, h, page_size, limit):
     assert paged <= limit * wave_instructions(call)
 
 
-class _Strides(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_longlong) for name in ("batch", "row", "head")]
-
-
-class _WorkGrid(ctypes.Structure):
-    _fields_ = [
-        *((name, ctypes.c_uint) for name in ("slots", "unit_size", "even_ids", "rest")),
-        ("divisors", 2 * ctypes.c_uint * 5),
-    ]
-
-
-class _Params(ctypes.Structure):
-    """AttentionParams of csrc/kernels/params.h."""
-
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "out", "lse")),
-        *((name, ctypes.c_void_p) for name in ("partial_out", "partial_lse")),
-        ("partial_rows", ctypes.c_longlong),
-        *((name, ctypes.c_void_p) for name in ("query_lengths", "key_lengths")),
-        *((name, ctypes.c_void_p) for name in ("cu_seqlens_q", "cu_seqlens_k")),
-        *((name, ctypes.c_void_p) for name in ("num_sequences", "block_tables")),
-        *((f"{name}_stride", _Strides) for name in ("query", "key", "out", "lse")),
-        *((name, ctypes.c_int) for name in ("batch", "grid_sequences", "seqlen_q", "seqlen_k")),
-        *((name, ctypes.c_int) for name in ("num_heads", "num_kv_heads", "group", "head_dim")),
-        *((name, ctypes.c_int) for name in ("page_size", "max_pages", "num_pages")),
-        *((name, ctypes.c_uint) for name in ("page_magic", "page_shift")),
-        ("num_splits", ctypes.c_int),
-        ("grid", _WorkGrid),
-        *((name, ctypes.c_int) for name in ("window_left", "window_right")),
-        ("top_left", ctypes.c_int),
-        *((name, ctypes.c_float) for name in ("scale", "soft_cap")),
-    ]
-
-
 def run_far_pool(target: str, kernel: str, page_size: int, pages: int, num_pages: int) -> None:
     """Runs a kernel on pools of `pages`, the last ones in use, which are said to have num_pages."""
     t, s, h = 8, 100, 64
@@ -164,28 +131,28 @@ def run_far_pool(target: str, kernel: str, page_size: int, pages: int, num_pages
     shift = (page_size - 1).bit_length()
     by_one = (2**31 + 1, 0)
     one_workgroup = {"gfx950": (1, 1, 0, 1), "gfx1201": (1, 1, 1, 0)}[target]
-    params = _Params(
+    params = Params(
         query=q.ctypes.data,
         key=pools[0].ctypes.data,
         value=pools[1].ctypes.data,
         out=out.ctypes.data,
         lse=lse.ctypes.data,
         block_tables=tables.ctypes.data,
-        query_stride=_Strides(t * h, h, h),
-        key_stride=_Strides(page_size * h, h, h),
-        out_stride=_Strides(t * h, h, h),
-        lse_stride=_Strides(t, 1, 1),
+        query_stride=Strides(t * h, h, h),
+        key_stride=Strides(page_size * h, h, h),
+        out_stride=Strides(t * h, h, h),
+        lse_stride=Strides(t, 1, 1),
         **{"batch": 1, "seqlen_q": t, "seqlen_k": s, "num_heads": 1, "num_kv_heads": 1, "group": 1},
         **{"head_dim": h, "page_size": page_size, "max_pages": used, "num_pages": num_pages},
         page_magic=(1 << (31 + shift)) // page_size + 1,
         page_shift=shift,
         num_splits=1,
-        grid=_WorkGrid(*one_workgroup, (by_one,) * 5),
+        grid=WorkGrid(*one_workgroup, (by_one,) * 5),
         **{"window_left": 0x3FFFFFFF, "window_right": 0x3FFFFFFF},
         scale=h**-0.5,
     )
     code = emulator.CodeObject(_native.code_object(target))
-    assert ctypes.sizeof(_Params) == code.kernels[kernel].kernarg_bytes
+    assert ctypes.sizeof(Params) == code.kernels[kernel].kernarg_bytes
     code.launch(
         kernel,
         grid=1,

@@ -82,6 +82,20 @@ def test_of_several_back_edges_the_one_behind_all_matrix_instructions():
     assert found == [["mfma", "s_cbranch_scc0", "mfma", "v_exp", "s_cbranch_scc1"]]
 
 
+def test_a_rare_part_that_multiplies_is_passed_by():
+    found = names(
+        "top:",
+        *["mfma"] * 3,
+        "s_cbranch_scc0 -> join",
+        *["mfma"] * 2,
+        "join:",
+        "smfmac",
+        "s_cbranch -> top",
+        "s_endpgm",
+    )
+    assert found == [["mfma", "mfma", "mfma", "s_cbranch_scc0", "smfmac", "s_cbranch"]]
+
+
 def test_innermost_loops_only():
     found = names(
         "outer:", "v_head", "inner:", "mfma", "s_cbranch -> inner", "mfma", "s_cbranch -> outer"

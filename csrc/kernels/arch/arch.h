@@ -4,7 +4,8 @@
 // limits.h in jax_fa::target, all others in jax_fa::arch.
 //   limits.h  kWaveSize, kMaxLdsBytes, kDies
 //   ../common.h  (one for all) workgroup_id, workgroup_lane; uniform, opaque, opaque_uniform,
-//             read_lane; maximum, maximum3 (a NaN operand is the result); exp2, log2, reciprocal;
+//             read_lane; maximum, maximum3 (a NaN operand is the result), maximum_number (it is
+//             not); exp2, log2, reciprocal;
 //             load_4_bytes (a lane's own address), load_uniform, reload_params
 //   lane.h    wave_id, lane_id; any_lane, count_lanes; row_maximum
 //   wait.h    fence_schedule, share_lds

@@ -41,6 +41,8 @@ JAX_FA_DEVICE u32 read_lane(u32 x, u32 lane) { return __builtin_amdgcn_readlane(
 // The maximum is NaN where an operand is: the clang builtin becomes v_maximum3_f32.
 JAX_FA_DEVICE float maximum(float a, float b) { return __builtin_elementwise_maximum(a, b); }
 JAX_FA_DEVICE float maximum3(float a, float b, float c) { return maximum(maximum(a, b), c); }
+// The maximum of the operands that are numbers.
+JAX_FA_DEVICE float maximum_number(float a, float b) { return __builtin_fmaxf(a, b); }
 JAX_FA_DEVICE float exp2(float x) { return __builtin_amdgcn_exp2f(x); }
 JAX_FA_DEVICE float log2(float x) { return __builtin_amdgcn_logf(x); }
 JAX_FA_DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }

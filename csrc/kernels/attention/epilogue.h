@@ -21,13 +21,13 @@ template <class Config>
 struct RowResults {
   float lse[Config::kQueryTiles];
   float factor[Config::kQueryTiles];  // that the output has yet to be multiplied with
-  bool empty[Config::kQueryTiles];    // then the factor means nothing
+  bool empty[Config::kQueryTiles];    // then neither factor nor output mean anything
 };
 
-template <class Config>
+template <class Config, class RowSoftmax>
 JAX_FA_DEVICE RowResults<Config> finish_rows(const Sequence& sequence,
                                              const QueryRows<Config>& rows,
-                                             const Softmax<Config>& softmax) {
+                                             const RowSoftmax& softmax) {
   RowResults<Config> results;
   JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
     const float sum = softmax.row_sum(q);
@@ -60,19 +60,28 @@ JAX_FA_DEVICE void store_rows(Stored* out, const Strides& out_stride, float* lse
   const u32 head_bytes = head_dim * sizeof(Stored);
   const QueryOperand<Config> out_rows(out, out_stride, rows, sequence.query_rows, head_bytes);
   const QueryOperand<Config> lse_rows(lse, lse_stride, rows, sequence.query_rows, sizeof(float));
-  const u32 first_element_bytes = arch::accumulator_row() * sizeof(Stored);
+  // This lane's place in a row, by fragment: past the run-time H it is out of range, wherever the
+  // row is, since all rows lie below that.
+  u32 column_bytes[Config::kHeadTiles];
+  JAX_FA_UNROLL for (int d = 0; d < Config::kHeadTiles; ++d) {
+    const u32 bytes = (arch::accumulator_row() + d * arch::kFragmentDim) * sizeof(Stored);
+    column_bytes[d] = bytes < head_bytes ? bytes : arch::kOutOfRange;
+  }
   const bool stores_lse = arch::accumulator_row() == 0;  // the first of the lanes of a row
   JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
     const bool empty = results.empty[q];
     const u32 row_offset = out_rows.offset(q);
     JAX_FA_UNROLL for (int d = 0; d < Config::kHeadTiles; ++d) {
-      arch::Accumulator values = output.head[q][d] * results.factor[q];
-      if (!kSkipEmpty && empty) values = 0.0f;
-      const u32 column_bytes =
-          first_element_bytes + d * arch::kFragmentDim * static_cast<u32>(sizeof(Stored));
-      const bool stored = column_bytes < head_bytes && !(kSkipEmpty && empty);
-      store_fragment<Stored>(values, out_rows.buffer(),
-                             stored ? row_offset + column_bytes : arch::kOutOfRange);
+      const u32 offset = row_offset + column_bytes[d];
+      store_fragment<Stored>(output.head[q][d] * results.factor[q], out_rows.buffer(),
+                             kSkipEmpty && empty ? arch::kOutOfRange : offset);
+    }
+    // Rare: rows that are to be 0 are written again, since what they hold may be no number.
+    if (!kSkipEmpty && __builtin_expect(arch::any_lane(empty), 0)) {
+      JAX_FA_UNROLL for (int d = 0; d < Config::kHeadTiles; ++d) {
+        store_fragment<Stored>(arch::Accumulator(0.0f), out_rows.buffer(),
+                               empty ? row_offset + column_bytes[d] : arch::kOutOfRange);
+      }
     }
     arch::store_4_bytes(__builtin_bit_cast(u32, results.lse[q]), lse_rows.buffer(),
                         stores_lse ? lse_rows.offset(q) : arch::kOutOfRange);

@@ -98,14 +98,17 @@ JAX_FA_DEVICE QueryFragments<Config> load_query(const QueryOperand<Config>& rows
   using Element = typename Config::Element;
   using Operand = arch::Operand<Element>;
   QueryFragments<Config> query;
+  // Past the run-time H a lane is out of range, wherever the row is, since all rows lie below that.
+  u32 column_bytes[Config::kHeadSteps];
+  JAX_FA_UNROLL for (int k = 0; k < Config::kHeadSteps; ++k) {
+    const u32 bytes = (k * arch::kFragmentDepth + arch::operand_depth()) * sizeof(Element);
+    column_bytes[k] = bytes < head_bytes ? bytes : arch::kOutOfRange;
+  }
   JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
     const u32 row_offset = rows.offset(q);
     JAX_FA_UNROLL for (int k = 0; k < Config::kHeadSteps; ++k) {
-      const u32 column_bytes = (k * arch::kFragmentDepth + arch::operand_depth()) * sizeof(Element);
       query.step[q][k] = __builtin_bit_cast(
-          Operand,
-          arch::load_16_bytes(rows.buffer(), column_bytes < head_bytes ? row_offset + column_bytes
-                                                                       : arch::kOutOfRange));
+          Operand, arch::load_16_bytes(rows.buffer(), row_offset + column_bytes[k]));
     }
   }
   if (__builtin_expect(factor != 1.0f, 0)) {

@@ -95,9 +95,9 @@ JAX_FA_DEVICE bool find_rows(const AttentionParams& params, Work& work) {
   return true;
 }
 
-JAX_FA_DEVICE int count_sequences(const AttentionParams& params) {
-  if (!params.num_sequences) return params.batch;
-  return clamp_length(arch::load_uniform(params.num_sequences), params.batch);
+JAX_FA_DEVICE int count_sequences(const int* num_sequences, int batch) {
+  if (!num_sequences) return batch;
+  return clamp_length(arch::load_uniform(num_sequences), batch);
 }
 // Slots of `sequences` packed sequences.
 template <class Config>
@@ -153,15 +153,17 @@ JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
     return;
   }
   int slots = 0;
+  const int* num_sequences = params.num_sequences;  // known before the others, as a branch wants it
 #pragma nounroll
   do {
     AttentionParams again = arch::reload_params<AttentionParams>();
-    again.batch = count_sequences(again);
+    again.batch = count_sequences(num_sequences, again.batch);
     if (find_rows<Config>(again, work)) make(again, work);
 
     const AttentionParams late = arch::reload_params<AttentionParams>();
-    if (late.num_sequences) {
-      slots = count_slots<Config>(late, count_sequences(late));
+    num_sequences = late.num_sequences;
+    if (num_sequences) {
+      slots = count_slots<Config>(late, count_sequences(num_sequences, late.batch));
       work.slot += late.grid.slots;
       arch::share_lds();  // all waves have read LDS before it is filled again
     }

@@ -25,12 +25,14 @@
 
 namespace jax_fa {
 
+// A row with |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
+inline constexpr float kLargeScore = 1048576.0f;
+
 // The scales of a launch, the same for all rows.
 struct Scale {
-  float natural;   // logit = natural * score, the score after the cap
-  float log2;      // c
-  float headroom;  // raw scores from a row's maximum to its threshold
-  float query;     // exact factor of the queries: 1, or -1 or 0 for a negative or zero scale
+  float natural;  // logit = natural * score, the score after the cap
+  float log2;     // c
+  float query;    // exact factor of the queries: 1, or -1 or 0 for a negative or zero scale
   float cap;
   float cap_exponent;  // 2 log2(e) scale / cap
 
@@ -44,7 +46,6 @@ struct Scale {
     s.cap_exponent = capped ? arch::uniform(2 * kLog2E * magnitude / params.soft_cap) : 0.0f;
     s.natural = capped ? 1.0f : magnitude;
     s.log2 = arch::uniform(s.natural * kLog2E);
-    s.headroom = arch::uniform((Config::kReferenceJump + Config::kRescaleLimit) / s.log2);
     return s;
   }
 
@@ -58,7 +59,9 @@ struct Scale {
 template <class Config>
 class Softmax {
  public:
-  JAX_FA_DEVICE explicit Softmax(const Scale& scale) : scale_(scale) {
+  JAX_FA_DEVICE explicit Softmax(const Scale& scale)
+      : scale_(scale),
+        headroom_(arch::uniform((Config::kReferenceJump + Config::kRescaleLimit) / scale.log2)) {
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
       reference_[q] = 0.0f;
       base_[q] = 0.0f;
@@ -119,9 +122,6 @@ class Softmax {
   }
 
  private:
-  // A row with |c s| above this takes a base: the reference's own rounding reaches 2^-4 there.
-  static constexpr float kLargeScore = 1048576.0f;
-
   JAX_FA_DEVICE static float lane_maximum(ScoreFragments<Config>& scores, int query_tile) {
     constexpr int kScores = Config::kScoreTiles * arch::kAccumulatorRows;
     const auto score = [&](int i) -> float {
@@ -143,7 +143,7 @@ class Softmax {
       const float maximum = arch::row_maximum(maxima[q]);
       const bool has_base = base_[q] != 0.0f;
       const bool seen = has_base || threshold_[q] != -infinity();
-      const float threshold = has_base ? base_[q] + scale_.headroom : threshold_[q];
+      const float threshold = has_base ? base_[q] + headroom_ : threshold_[q];
       const bool moves = maximum > threshold;
       const bool large = __builtin_fabsf(maximum * scale_.log2) > kLargeScore;
       const float base = large ? maximum : 0.0f;
@@ -155,7 +155,7 @@ class Softmax {
       if (moves) {
         base_[q] = base;
         reference_[q] = reference;
-        threshold_[q] = large ? -infinity() : maximum + scale_.headroom;
+        threshold_[q] = large ? -infinity() : maximum + headroom_;
       }
       output.rescale(q, factor);
       sums_.rescale(q, factor);
@@ -164,6 +164,7 @@ class Softmax {
   }
 
   Scale scale_;
+  float headroom_;                        // raw scores from a row's maximum to its threshold
   float reference_[Config::kQueryTiles];  // log2 units, after the base
   float threshold_[Config::kQueryTiles];  // raw units
   float base_[Config::kQueryTiles];       // raw units

@@ -13,6 +13,7 @@
 #include "kernels/attention/seqlen.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/mainloop/mainloop.h"
+#include "kernels/mainloop/own_body.h"
 #include "kernels/params.h"
 
 namespace jax_fa {
@@ -94,9 +95,13 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
 
 template <class Config>
 JAX_FA_DEVICE void forward(const AttentionParams& params) {
-  for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
-    attend_rows<Config>(again, work);
-  });
+  if constexpr (OwnBody<Config>::kExists) {
+    OwnBody<Config>::run(params);
+  } else {
+    for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
+      attend_rows<Config>(again, work);
+    });
+  }
 }
 
 }  // namespace jax_fa

@@ -7,7 +7,7 @@
 //   near_keys.h      those of NearPageKeys, NearTwoPageKeys and NearRowKeys,
 //   far_row_keys.h   and those of FarRowKeys (attention/paged_keys.h says what these are)
 //   mainloop.h       Mainloop<Config, Keys> and, before the first of them, stage_query; whether
-//                    there are wide decode kernels
+//                    there are wide decode kernels; OwnBody<Config> of those that have one
 // Files that only one target has are included by its own.
 #ifndef JAX_FA_KERNELS_MAINLOOP_MAINLOOP_H_
 #define JAX_FA_KERNELS_MAINLOOP_MAINLOOP_H_

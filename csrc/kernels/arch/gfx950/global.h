@@ -18,8 +18,9 @@ using Buffer = __amdgpu_buffer_rsrc_t;
 // An offset that is out of range of every resource, also after a scalar offset is added.
 inline constexpr u32 kOutOfRange = 0x80000000u;
 
+inline constexpr int kRawDwords = 0x00020000;  // the last word of a resource without a structure
+
 JAX_FA_DEVICE Buffer make_buffer(const void* base, u32 bytes) {
-  constexpr int kRawDwords = 0x00020000;
   return __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(base), /*stride=*/0, bytes,
                                            kRawDwords);
 }
@@ -54,6 +55,41 @@ JAX_FA_DEVICE void copy_16_bytes_to_lds(Buffer buffer, u32 lds_address, u32 offs
       :
       : "s"(lds_address), "v"(offset), "s"(buffer), "s"(scalar_offset)
       : "memory");
+}
+
+// A resource as its words, for schedules that move its base from tile to tile: offsets of lanes
+// alone are then checked against its bytes, whether or not a chip counts the scalar offset too, and
+// no operand is too large.
+using BufferWords = Vector<u32, 4>;
+
+JAX_FA_DEVICE BufferWords make_buffer_words(const void* base, u32 bytes) {
+  const u64 address = reinterpret_cast<u64>(base);
+  BufferWords words = {static_cast<u32>(address), static_cast<u32>(address >> 32) & 0xffff, bytes,
+                       kRawDwords};
+  asm volatile("" : "+s"(words));  // two resources would share words, with copies at every use
+  return words;
+}
+
+// Moves the base on, where it is written: the addition lies between two statements that stay.
+JAX_FA_DEVICE void move_base(BufferWords& buffer, u32 bytes) {
+  u64 base = static_cast<u64>(buffer[1]) << 32 | buffer[0];
+  base = opaque_uniform(base);
+  base += bytes;
+  base = opaque_uniform(base);
+  buffer[0] = static_cast<u32>(base);
+  buffer[1] = static_cast<u32>(base >> 32);
+}
+
+// The copy of copy_16_bytes_to_lds(), to lds_address + kOffset.
+template <u32 kOffset>
+JAX_FA_DEVICE void copy_16_bytes_to_lds(BufferWords buffer, u32 lds_address, u32 offset) {
+  asm volatile(
+      "s_add_u32 m0, %0, %3\n\t"
+      "s_nop 0\n\t"
+      "buffer_load_dwordx4 %1, %2, 0 offen lds"
+      :
+      : "s"(lds_address), "v"(offset), "s"(buffer), "i"(kOffset)
+      : "memory", "scc");
 }
 
 // Lane l's 16 bytes at an address of its own, without a range check, go to LDS at

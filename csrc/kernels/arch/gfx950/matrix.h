@@ -37,6 +37,19 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
   return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, c, 0, 0, 0);
 }
 
+// The same in place, for rare paths whose accumulators must stay where the common path has them:
+// the compiler would give the result other registers, and copy all of them back. It does not see
+// that the instruction needs wait states, so end_in_place() comes before anything else uses `c`,
+// and begin_in_place() after what wrote it.
+JAX_FA_DEVICE void multiply_add_in_place(Operand<bfloat16> a, Operand<bfloat16> b, Accumulator& c) {
+  asm volatile("v_mfma_f32_16x16x32_bf16 %0, %1, %2, %0" : "+v"(c) : "v"(a), "v"(b));
+}
+JAX_FA_DEVICE void multiply_add_in_place(Operand<float16> a, Operand<float16> b, Accumulator& c) {
+  asm volatile("v_mfma_f32_16x16x32_f16 %0, %1, %2, %0" : "+v"(c) : "v"(a), "v"(b));
+}
+JAX_FA_DEVICE void begin_in_place() { asm volatile("s_nop 3"); }
+JAX_FA_DEVICE void end_in_place() { asm volatile("s_nop 15"); }
+
 // log2 of what a sum of probabilities loses by rounding, in the middle of the range: nothing, since
 // rounding is to nearest.
 template <class Element, int kHeadDim>

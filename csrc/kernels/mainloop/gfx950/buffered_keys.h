@@ -55,14 +55,29 @@ class Stager : public BufferStager<Config, Keys> {
   // Starts copying this wave's pieces of `tile`.
   JAX_FA_DEVICE void copy(int tile, u32 key_lds, u32 value_lds) {
     const Place place = keys_.place(tile * Config::kBlockKv, Config::kBlockKv);
-    copy_operand(keys_.keys(), place.offset, key_lds);
-    copy_operand(keys_.values(), place.offset, value_lds);
+    u32 source[kPieces];
+    JAX_FA_UNROLL for (u32& offset : source) offset = source_;
+    if (__builtin_expect(place.present < Config::kBlockKv, 0)) drop_rows(place.present, source);
+    copy_operand(keys_.keys(), place.offset, key_lds, source);
+    copy_operand(keys_.values(), place.offset, value_lds, source);
   }
 
  private:
-  JAX_FA_DEVICE void copy_operand(arch::Buffer buffer, u32 offset, u32 lds_tile) const {
-    JAX_FA_UNROLL for (int i = 0; i < Share<Config>::kPieces; ++i) {
-      arch::copy_16_bytes_to_lds(buffer, lds_tile + (first_piece_ + i) * Tile::kPitch, source_,
+  static constexpr int kPieces = Share<Config>::kPieces;
+
+  // Sends the lanes of rows from `present` on out of range. The buffer's bytes may not do that:
+  // they are compared with an address of which the scalar offset is no part, by some documents.
+  JAX_FA_DEVICE void drop_rows(int present, u32 (&source)[kPieces]) const {
+    const u32 stride = keys_.row_stride_bytes();
+    const u32 present_bytes = max_int(0, arch::opaque_uniform(present)) * stride;
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      if (arch::opaque(source_) + i * stride >= present_bytes) source[i] = arch::kOutOfRange;
+    }
+  }
+  JAX_FA_DEVICE void copy_operand(arch::Buffer buffer, u32 offset, u32 lds_tile,
+                                  const u32 (&source)[kPieces]) const {
+    JAX_FA_UNROLL for (int i = 0; i < kPieces; ++i) {
+      arch::copy_16_bytes_to_lds(buffer, lds_tile + (first_piece_ + i) * Tile::kPitch, source[i],
                                  offset + i * keys_.row_stride_bytes());
     }
   }

@@ -1,4 +1,5 @@
-// gfx950 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one workgroup.
+// gfx950 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one workgroup. Kernels
+// that two_groups.h serves have that schedule instead.
 //
 // Eight waves, each with its own 16 * query_tiles rows; K and V tiles are shared through LDS, two
 // of each, filled by LDS-DMA. Every wave does the same in every tile t:
@@ -39,6 +40,8 @@
 #include "kernels/mainloop/gfx950/far_row_keys.h"
 #include "kernels/mainloop/gfx950/near_keys.h"
 #include "kernels/mainloop/gfx950/tiles.h"
+#include "kernels/mainloop/gfx950/two_groups_forward.h"
+#include "kernels/mainloop/own_body.h"
 #include "kernels/tile/fragments.h"
 
 #define JAX_FA_HAS_WIDE_DECODE 0  // every decode tile has 64 rows
@@ -164,6 +167,15 @@ class Mainloop {
   u32 lds_base_;
   u32 key_base_;  // this lane's LDS address in stage 0
   u32 value_base_;
+};
+
+template <class Config>
+  requires(kInTwoGroups<Config>)
+struct OwnBody<Config> {
+  static constexpr bool kExists = true;
+  JAX_FA_DEVICE static void run(const AttentionParams& params) {
+    forward_in_two_groups<Config>(params);
+  }
 };
 
 }  // namespace jax_fa
