@@ -21,6 +21,7 @@
 #include "emulator/object/program.h"
 #include "emulator/run/stats.h"
 #include "emulator/timing/timing.h"
+#include "python/bound.h"
 #include "runtime/emulator_settings.h"
 
 namespace nb = nanobind;
@@ -245,9 +246,8 @@ nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
 // csrc/python/timing.cc
 void BindTiming(nb::module_& module);
 
-void BindEmulator(nb::module_& module) {
+static void BindCode(nb::module_& module) {
   using namespace jax_fa::emulator;
-  nb::exception<EmulatorError>(module, "EmulatorError", PyExc_RuntimeError);
   nb::class_<CodeObject>(module, "EmulatorCode")
       .def_static(
           "parse",
@@ -263,10 +263,24 @@ void BindEmulator(nb::module_& module) {
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
            "lds_bytes"_a, "schedule"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
            "max_instructions_per_wave"_a, "timing"_a, "workgroups"_a);
+}
+
+static void BindRecorder(nb::module_& module) {
+  using namespace jax_fa::emulator;
   nb::class_<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")
       .def(nb::init<>())
       .def("stop", &jax_fa::EmulatorRecorder::Stop)
       .def_prop_ro("launches", &RecordedLaunches);
+}
+
+void BindEmulator(nb::module_& module) {
+  using namespace jax_fa::emulator;
+  // Like the types below, one for all imports: what is thrown becomes one of them.
+  static const nb::handle error =
+      nb::exception<EmulatorError>(module, "EmulatorError", PyExc_RuntimeError).release();
+  module.attr("EmulatorError") = error;
+  if (!BoundBefore<CodeObject>(module, "EmulatorCode")) BindCode(module);
+  if (!BoundBefore<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")) BindRecorder(module);
   module.def("emulator_settings", &SettingsDict);
   module.def("set_emulator_settings", &SetSettings, "schedule"_a, "seed"_a, "checks"_a, "collect"_a,
              "threads"_a, "timing"_a, "workgroups"_a);

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+#include "python/bound.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -86,7 +88,7 @@ nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
 }  // namespace
 }  // namespace jax_fa::emulator
 
-void BindTiming(nb::module_& module) {
+static void BindTrace(nb::module_& module) {
   using namespace jax_fa::emulator;
   nb::class_<TraceSet>(module, "EmulatorTrace")
       .def_prop_ro("groups",
@@ -101,6 +103,11 @@ void BindTiming(nb::module_& module) {
       .def_prop_ro("target", [](const TraceSet& traces) { return traces.target(); })
       .def("time", &TimeOne, "place"_a, "resident"_a, "constants"_a)
       .def("slices", &SlicesOf, "place"_a, "constants"_a);
+}
+
+void BindTiming(nb::module_& module) {
+  using namespace jax_fa::emulator;
+  if (!BoundBefore<TraceSet>(module, "EmulatorTrace")) BindTrace(module);
   module.def("timing_constants", &Constants, "target"_a);
   module.def(
       "chip_simds", [](const std::string& target) { return ChipNamed(target).simds(); },
