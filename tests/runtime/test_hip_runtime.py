@@ -1,89 +1,10 @@
 """The HIP runtime against a strict stand-in for the library, in processes of their own."""
 
-import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from compilers import cxx_command
 
-from jax_fa import _native
-
-SOURCE = Path(__file__).parent / "hip_stand_in" / "hip_stand_in.cc"
 INVALID_HANDLE = "hipErrorInvalidHandle"
-
-# Loads the stand-ins as the plugin does, with local scope, and runs the body of a case. Streams
-# are numbered device * 256 + n; addresses are never followed by the stand-in.
-PRELUDE = """
-import ctypes, importlib.util, json, sys, threading
-libraries = [ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL) for path in json.loads(sys.argv[1])]
-if libraries:
-    hip = libraries[0]
-    hip.hip_stand_in_log.restype = ctypes.c_char_p
-# The extension alone, without JAX, which takes seconds to import.
-spec = importlib.util.spec_from_file_location("_native", sys.argv[2])
-_native = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(_native)
-SHAPE = (2, 100, 70, 4, 2, 64)  # B T S N K H
-def flash(device=0, stream=None, shape=SHAPE, address=4096):
-    _native.hip_flash(device, 256 * device + 7 if stream is None else stream, shape, address)
-def attempt(function, *args, **kwargs):
-    try:
-        return function(*args, **kwargs)
-    except RuntimeError as error:
-        return str(error)
-def log():
-    return hip.hip_stand_in_log().decode().splitlines()
-def answer(value):
-    print(json.dumps(value))
-"""
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory):
-    """Builds the stand-in of a HIP major version: stand_in(7) -> path."""
-    folder = tmp_path_factory.mktemp("hip")
-    built = {}
-
-    def build(major):
-        if major not in built:
-            built[major] = folder / f"libamdhip64.so.{major}"
-            subprocess.run(
-                [
-                    *cxx_command(),
-                    *("-std=c++20", "-O1", "-shared", "-fPIC", f"-DHIP_STAND_IN_MAJOR={major}"),
-                    f"-Wl,-soname,libamdhip64.so.{major}",
-                    *(str(SOURCE), "-o", str(built[major])),
-                ],
-                check=True,
-            )
-        return str(built[major])
-
-    return build
-
-
-@pytest.fixture
-def run(stand_in):
-    """Runs Python code with stand-ins loaded and gives what it answered."""
-
-    def run_code(code, devices="gfx950:sramecc+:xnack-", majors=(7,)):
-        result = subprocess.run(
-            [
-                *(sys.executable, "-c", PRELUDE + code),
-                *(json.dumps([stand_in(m) for m in majors]), str(_native.__file__)),
-            ],
-            env={**os.environ, "HIP_STAND_IN_DEVICES": devices},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
-
-    return run_code
 
 
 def fields(line):
@@ -153,18 +74,47 @@ answer([hip.hip_stand_in_current_device(), attempt(flash, 0, stream=256 + 7),
     assert last_error == 0  # a reported failure is not left for others to find
 
 
-def test_threads_start_on_device_0(run):
+def test_threads_start_on_device_0_and_load_once(run):
     code = """
-errors = []
-threads = [threading.Thread(target=lambda d=d: errors.append(attempt(flash, d)))
-           for d in (0, 1, 1, 0)]
+errors, together = [], threading.Barrier(8)
+def work(device):
+    together.wait()
+    errors.append(attempt(flash, device))
+threads = [threading.Thread(target=work, args=(n % 2,)) for n in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-answer([errors, sum(line.startswith("load") for line in log())])
+lines = log()
+answer([errors, sum(line.startswith("load") for line in lines),
+        sum(line.startswith("launch") for line in lines)])
 """
-    errors, loads = run(code, devices="gfx950,gfx950")
-    assert errors == [None] * 4
-    assert loads == 2
+    errors, loads, launches = run(code, devices="gfx950,gfx1201")
+    assert errors == [None] * 8
+    assert (loads, launches) == (2, 8)
+
+
+@pytest.mark.parametrize("major", [7, 6])
+def test_after_a_fault_every_call_is_an_error(run, major):
+    code = """
+flash(0)
+hip.hipSetDevice(1)
+hip.hip_stand_in_fault(700)
+errors = [attempt(flash, 0), attempt(flash, 1), attempt(flash, 0, shape=(2, 3, 0, 4, 2, 64))]
+answer([errors, hip.hip_stand_in_current_device(), len(log())])
+"""
+    errors, current, lines = run(code, devices="gfx950,gfx950", majors=(major,))
+    assert all("hipErrorIllegalAddress 700" in error for error in errors)
+    assert current == 1
+    assert lines == 2  # the first load and launch
+
+
+@pytest.mark.parametrize("major", [7, 6])
+def test_others_errors_stay_theirs(run, major):
+    code = """
+hip.hipSetDevice(99)  # fails, and whoever called it has not asked yet
+flash()
+answer(hip.hip_stand_in_last_error())
+"""
+    assert run(code, majors=(major,)) == (101 if major == 7 else 0)
 
 
 def test_foreign_architecture(run):
