@@ -177,6 +177,32 @@ DEFECTS = [
         target="gfx1201",
     ),
     Defect(
+        "two_loads_into_one_register",
+        """
+        global_load_b32 v3, v1, s[8:9]
+        {mend}
+        global_load_b32 v3, v1, s[8:9] offset:4
+        """,
+        mend="s_wait_loadcnt 0x0",
+        says="loads into v3 while another load into it is still under way",
+        target="gfx1201",
+    ),
+    Defect(
+        "loads_of_other_lanes_into_one_register",
+        """
+        v_mov_b32 v3, 0
+        s_mov_b32 exec_lo, 0xff
+        global_load_b32 v3, v1, s[8:9]
+        s_mov_b32 exec_lo, {mend}
+        global_load_b32 v3, v1, s[8:9] offset:4
+        s_mov_b32 exec_lo, -1
+        """,
+        mend="0xff00",
+        wrong="0xff80",
+        says="loads into v3 while another load into it is still under way",
+        target="gfx1201",
+    ),
+    Defect(
         "wrong_counter",
         """
         global_load_b32 v4, v1, s[8:9]
@@ -222,6 +248,16 @@ def test_mended_kernel_passes(defect, schedule):
 def test_collect_lists_the_finding_and_goes_on(defect):
     findings = planted.launch(defect, mended=False, checks="collect").findings
     assert any(defect.says in finding for finding in findings)
+
+
+def test_gfx950_writes_the_results_of_loads_in_order():
+    body = """
+    global_load_dword v3, v1, s[8:9]
+    global_load_dword v3, v1, s[8:9] offset:4
+    {mend}
+    """
+    defect = Defect("in_order", body, mend="", says="")
+    assert Planted([defect]).launch(defect, mended=True).findings == []
 
 
 def test_finding_says_where():

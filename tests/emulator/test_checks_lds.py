@@ -61,6 +61,44 @@ DEFECTS = [
         says="which wave . reads with no wait before the barrier in between",
     ),
     Defect(
+        "write_over_a_read_under_way_at_the_barrier",
+        # Each wave has two reads, of which one had come when it reached the barrier.
+        """
+        ds_write_b32 v1, v0
+        ds_write_b32 v1, v0 offset:512
+        s_waitcnt lgkmcnt(0)
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v4, v5
+        ds_read_b32 v3, v5 offset:512
+        s_waitcnt lgkmcnt(1)
+        s_barrier
+        ds_write_b32 v1, v2 offset:{mend}
+        """,
+        mend="0",
+        wrong="512",
+        says="which wave . reads with no wait before the barrier in between",
+    ),
+    Defect(
+        "write_over_a_pair_of_reads_under_way_two_barriers_ago",
+        """
+        ds_write_b32 v1, v0
+        ds_write_b32 v1, v0 offset:512
+        s_waitcnt lgkmcnt(0)
+        s_barrier
+        v_xor_b32 v5, 0x100, v1
+        ds_read_b32 v3, v5
+        ds_read2st64_b32 v[4:5], v5 offset0:0 offset1:2
+        s_barrier
+        {mend}
+        s_barrier
+        ds_write_b32 v1, v2 offset:512
+        """,
+        mend="s_waitcnt lgkmcnt(0)",
+        wrong="s_waitcnt lgkmcnt(1)",
+        says="which wave . reads with no wait before the barrier in between",
+    ),
+    Defect(
         "barrier_in_one_wave_only",
         """
         v_mov_b32 v3, v0

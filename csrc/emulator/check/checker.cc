@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "emulator/check/check.h"
+#include "emulator/chip/chip.h"
 #include "emulator/decode/disassemble.h"
 
 namespace jax_fa::emulator {
@@ -42,6 +43,9 @@ void ForEachLdsDword(const InFlight& result, size_t limit, Fn fn) {
 }
 
 }  // namespace
+
+Checker::Checker(const Chip& chip)
+    : hazards_((*chip.make_hazard_rules)()), loads_write_in_order_(chip.loads_write_in_order) {}
 
 void Checker::Begin(const Workgroup& group) {
   waves_.assign(group.waves.size(), WaveState{});
@@ -181,13 +185,17 @@ uint64_t Checker::UndefinedHigh(const Wave& wave, const AccessPlan& plan, uint64
 void Checker::IssueResult(Wave& wave, const Instruction& instruction, const InFlight& result) {
   WaveState& state = State(wave);
   const auto overtakes = [&](const InFlight& other) {
-    // Results of one counter come in order, so the later one stays; halves do not meet.
-    const bool other_half =
-        other.merge_16 && result.merge_16 && other.high_half != result.high_half;
-    return other.destination == result.destination && !other_half &&
+    // Halves do not meet, nor do lanes.
+    const bool apart =
+        (other.merge_16 && result.merge_16 && other.high_half != result.high_half) ||
+        (result.destination == InFlight::kVector && (other.lanes & result.lanes) == 0);
+    // Results of one counter come in order, so the later one stays, where they are written as they
+    // come.
+    const bool in_order = other.in_order && result.in_order && other.counter == result.counter &&
+                          (loads_write_in_order_ || result.counter != Counter::kLoad);
+    return other.destination == result.destination && !apart && !in_order &&
            other.first_register < result.first_register + result.dwords &&
-           result.first_register < other.first_register + other.dwords &&
-           (!other.in_order || !result.in_order || other.counter != result.counter);
+           result.first_register < other.first_register + other.dwords;
   };
   switch (result.destination) {
     case InFlight::kNone:
@@ -229,6 +237,7 @@ void Checker::Arrive(Wave& wave, const InFlight& result) {
     case InFlight::kNone:
       break;
     case InFlight::kVector:
+      FinishLdsReads(result.sequence, &state.lds_reads);
       for (uint32_t r = 0; r < result.dwords; ++r) {
         const uint32_t index = result.first_register + r;
         --state.busy[index];
@@ -257,11 +266,7 @@ void Checker::SignalBarrier(const Wave& wave) {
   // LDS writes in order of issue: all before the oldest that no wait has proved.
   const auto all = static_cast<uint32_t>(wave.issued);
   std::fill(std::begin(state.complete_at_signal), std::end(state.complete_at_signal), all);
-  uint32_t unproven = state.signals;  // a read of LDS that is under way lowers it to its phase
   for (const auto& result : wave.in_flight) {
-    if (result->destination == InFlight::kVector && result->counter == Counter::kDs) {
-      unproven = std::min(unproven, PhaseOf(state, static_cast<uint32_t>(result->sequence)));
-    }
     const bool by_dma = result->destination == InFlight::kLds;
     if (!by_dma && (result->destination != InFlight::kNone || result->counter != Counter::kDs)) {
       continue;
@@ -269,17 +274,7 @@ void Checker::SignalBarrier(const Wave& wave) {
     uint32_t& complete = state.complete_at_signal[by_dma ? 1 : 0];
     complete = std::min(complete, static_cast<uint32_t>(result->sequence - 1));
   }
-  const uint32_t slot = state.signals % WaveState::kSignals;
-  state.issued_at_signal[slot] = all;
-  state.unproven_at_signal[slot] = unproven;
-}
-
-uint32_t Checker::PhaseOf(const WaveState& state, uint32_t sequence) {
-  // Before the signal that is about to be noted.
-  uint32_t phase = state.signals - 1;
-  const uint32_t oldest = phase < WaveState::kSignals ? 0 : phase - (WaveState::kSignals - 1);
-  while (phase > oldest && state.issued_at_signal[phase % WaveState::kSignals] >= sequence) --phase;
-  return phase;
+  NoteReadsUnderWay(state, &state.unproven_at_signal[state.signals % kSignals]);
 }
 
 void Checker::CompleteBarrier(const Workgroup& group) {

@@ -15,7 +15,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "emulator/check/access_plan.h"
@@ -24,9 +23,11 @@
 
 namespace jax_fa::emulator {
 
+struct Chip;
+
 class Checker {
  public:
-  explicit Checker(std::unique_ptr<HazardRules> hazards) : hazards_(std::move(hazards)) {}
+  explicit Checker(const Chip& chip);
 
   // A new workgroup: nothing is written. `group.waves` have their initial registers declared by
   // DeclareVgpr and DeclareSgpr afterwards.
@@ -57,6 +58,14 @@ class Checker {
   static uint8_t Writer(const Wave& wave, bool by_dma) {
     return static_cast<uint8_t>(wave.index_in_group + (by_dma ? kMaxWaves : 0));
   }
+  // No wave is further than two signals past a barrier that another has passed.
+  static constexpr uint32_t kSignals = 4;
+  struct LdsReadUnderWay {
+    uint64_t sequence;  // InFlight::sequence
+    uint64_t lanes;
+    uint32_t bytes;
+    std::array<uint32_t, kLaneStride> addresses;
+  };
   struct WaveState {
     std::array<uint64_t, kVgprRows> written;  // lanes
     std::array<uint8_t, kVgprRows> busy;      // results under way
@@ -65,10 +74,10 @@ class Checker {
     // LDS writes up to these sequences were complete at the last signal.
     uint32_t complete_at_signal[kWriterKinds];
     uint32_t signals, passed;  // barriers signalled and passed
-    // By signal, of the last few: InFlight sequences before it, and the first phase that had an LDS
-    // read which no wait had proved then.
-    static constexpr uint32_t kSignals = 8;
-    uint32_t issued_at_signal[kSignals], unproven_at_signal[kSignals];
+    // Reads of LDS that are under way.
+    std::vector<LdsReadUnderWay> lds_reads;
+    // By signal: the dwords of which a read was under way then, a bit each; empty: none.
+    std::array<std::vector<uint64_t>, kSignals> unproven_at_signal;
     bool scc_written;
   };
   struct LdsDword {
@@ -100,14 +109,16 @@ class Checker {
                  const Sequences& seen, int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                   uint32_t sequence, uint8_t writer, const Sequences& seen, int lane);
-  // How many barriers the wave had signalled when it issued this.
-  static uint32_t PhaseOf(const WaveState& state, uint32_t sequence);
-  // The wave had proved its LDS reads of that phase when it signalled this barrier.
-  bool ReadsProven(const WaveState& reader, uint32_t signal, uint32_t phase) const {
-    return reader.unproven_at_signal[signal % WaveState::kSignals] > phase;
+  static void FinishLdsReads(uint64_t sequence, std::vector<LdsReadUnderWay>* reads);
+  // Notes what is under way at a signal.
+  void NoteReadsUnderWay(const WaveState& state, std::vector<uint64_t>* dwords) const;
+  // The wave had proved its reads of the dword when it signalled this barrier.
+  static bool ReadProven(const WaveState& reader, uint32_t signal, uint32_t dword) {
+    const std::vector<uint64_t>& unproven = reader.unproven_at_signal[signal % kSignals];
+    return unproven.empty() || ((unproven[dword / 64] >> (dword % 64)) & 1) == 0;
   }
   // One of the waves `others` whose read of the dword may not have happened yet, or -1.
-  int UnfinishedReader(const Wave& wave, const LdsDword& dword, uint32_t others) const;
+  int UnfinishedReader(const Wave& wave, uint32_t dword, uint32_t others) const;
   void Suspecting(const Instruction& instruction, uint32_t dword, uint8_t bytes, int lane,
                   std::string what);
   uint32_t LdsContents(uint32_t dword) const;
@@ -121,6 +132,7 @@ class Checker {
   std::vector<Suspect> suspects_;
   std::span<const uint8_t> lds_bytes_;
   const std::unique_ptr<HazardRules> hazards_;
+  const bool loads_write_in_order_;
   Sequences visible_ = {};  // writes that a completed barrier has made visible to all
 };
 

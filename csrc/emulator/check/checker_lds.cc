@@ -85,12 +85,36 @@ void Checker::ReadDword(Wave& wave, const Instruction& instruction, uint32_t ind
   dword.read_bytes |= bytes;
 }
 
-int Checker::UnfinishedReader(const Wave& wave, const LdsDword& dword, uint32_t others) const {
+void Checker::FinishLdsReads(uint64_t sequence, std::vector<LdsReadUnderWay>* reads) {
+  for (size_t i = 0; i < reads->size();) {
+    if ((*reads)[i].sequence != sequence) {
+      ++i;
+      continue;
+    }
+    (*reads)[i] = reads->back();
+    reads->pop_back();
+  }
+}
+
+void Checker::NoteReadsUnderWay(const WaveState& state, std::vector<uint64_t>* dwords) const {
+  dwords->clear();
+  if (state.lds_reads.empty()) return;
+  dwords->resize(lds_.size() / 64 + 1);
+  for (const LdsReadUnderWay& read : state.lds_reads) {
+    for (uint64_t lanes = read.lanes; lanes != 0; lanes &= lanes - 1) {
+      ForEachDword(
+          read.addresses[static_cast<size_t>(std::countr_zero(lanes))], read.bytes, lds_.size(),
+          [&](uint32_t dword, uint8_t) { (*dwords)[dword / 64] |= uint64_t{1} << (dword % 64); });
+    }
+  }
+}
+
+int Checker::UnfinishedReader(const Wave& wave, uint32_t dword, uint32_t others) const {
   const uint32_t passed = waves_[wave.index_in_group].passed;
   for (; others != 0; others &= others - 1) {
     const int reader = std::countr_zero(others);
-    if (passed <= dword.read_phase ||
-        !ReadsProven(waves_[static_cast<size_t>(reader)], passed, dword.read_phase)) {
+    if (passed <= lds_[dword].read_phase ||
+        !ReadProven(waves_[static_cast<size_t>(reader)], passed, dword)) {
       return reader;
     }
   }
@@ -108,7 +132,7 @@ void Checker::WriteDword(Wave& wave, const Instruction& instruction, uint32_t in
     Report(wave, instruction,
            at() + " while a load to LDS of " + last_writer() + " into it is still under way", lane);
   } else if (others != 0 && (bytes & dword.read_bytes) != 0 &&
-             (reader = UnfinishedReader(wave, dword, others)) >= 0) [[unlikely]] {
+             (reader = UnfinishedReader(wave, index, others)) >= 0) [[unlikely]] {
     const bool passed = State(wave).passed > dword.read_phase;
     Suspecting(instruction, index, bytes, lane,
                at() + ", which " + WaveName(static_cast<uint32_t>(reader)) + " reads with no " +
@@ -155,6 +179,14 @@ void Checker::LdsRead(Wave& wave, const Instruction& instruction, uint64_t lanes
   const uint32_t phase = State(wave).signals, reader = 1u << wave.index_in_group;
   const size_t limit = lds_.size();
   const bool atomic = IsAtomic(instruction);
+  if (!atomic && lanes != 0) {
+    // The record of this instruction is pushed next.
+    LdsReadUnderWay& read = State(wave).lds_reads.emplace_back();
+    read.sequence = wave.issued + 1;
+    read.lanes = lanes;
+    read.bytes = bytes;
+    std::copy_n(addresses, wave.lanes, read.addresses.begin());
+  }
   for (; lanes != 0; lanes &= lanes - 1) {
     const int lane = std::countr_zero(lanes);
     const uint32_t address = addresses[lane];

@@ -85,6 +85,9 @@ struct Chip {
   Required<bool> workgroup_id_in_ttmp;  // in ttmp7 and ttmp9, not in SGPRs
   Required<bool> has_clamp_and_ieee;    // MODE.DX10_CLAMP and MODE.IEEE
 
+  // Two loads from memory into one register: the later one stays (LLVM: vmem-write-vgpr-in-order).
+  Required<bool> loads_write_in_order;
+
   RegisterFile registers;
   ComputeUnit unit;       // one compute unit
   ComputeUnit wide_unit;  // what a workgroup of a kernel in work-group-processor mode runs on

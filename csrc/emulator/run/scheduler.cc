@@ -38,8 +38,7 @@ constexpr Opcode kNoOpcode = {
 
 }  // namespace
 
-Worker::Worker(LaunchContext* launch)
-    : launch_(*launch), checker_((*launch->program->chip->make_hazard_rules)()) {
+Worker::Worker(LaunchContext* launch) : launch_(*launch), checker_(*launch->program->chip) {
   const uint32_t lanes = launch->block[0] * launch->block[1] * launch->block[2];
   const uint32_t wave_size = launch->kernel->info.wave_size;
   const uint32_t waves = (lanes + wave_size - 1) / wave_size;

@@ -267,6 +267,37 @@ def test_dot_products_of_pairs():
         assert_same(out[name][:, 0], expected, f"v_dot2_f32_{name}")
 
 
+@compared("gfx1201", "v_dual_dot2acc_f32_f16", "v_dual_dot2acc_f32_bf16")
+def test_dual_dot_products_of_pairs():
+    """Their sources are whole registers, also those from v128 on."""
+    rows = f16_pairs(np.random.default_rng(17), (GROUPS, 4, 32))
+    a, b, c, d = (rows[:, i] for i in range(4))
+    moves = (
+        "v_mov_b32 v64, 1.0\nv_mov_b32 v65, 2.0\n"
+        "v_mov_b32 v200, v16\nv_mov_b32 v145, v17\nv_mov_b32 v203, v18\nv_mov_b32 v150, v19\n"
+    )
+    cases = {
+        "f16": "v_dual_dot2acc_f32_f16 v64, v200, v145 :: v_dual_dot2acc_f32_f16 v65, v203, v150",
+        "bf16": "v_dual_dot2acc_f32_bf16 v64, v200, v145 :: v_dual_mov_b32 v65, v203",
+    }
+    out = asm.run({name: Case(moves + body, 2) for name, body in cases.items()}, rows)
+
+    def dot(x, y, sum_, single):
+        sum_ = fma(single(x, False), single(y, False), sum_)
+        return fma(single(x, True), single(y, True), sum_)
+
+    def half(x, high):
+        return half_of(x, high).astype(F32)
+
+    def upper(x, high):
+        return (x & 0xFFFF0000 if high else x << 16).view(F32)
+
+    one = np.ones_like(a, F32)
+    assert_same(out["f16"][:, 0], dot(a, b, one, half), "first")
+    assert_same(out["f16"][:, 1], dot(c, d, 2 * one, half), "second")
+    assert_same(out["bf16"][:, 0], dot(a, b, one, upper), "bfloat16")
+
+
 @compared("gfx1201", "v_div_scale_f32", "v_div_fmas_f32", "v_div_fixup_f32")
 def test_division_is_correctly_rounded():
     """The sequence that compilers emit for a / b in single precision."""

@@ -160,6 +160,18 @@ HAZARDS = [
         3,
         "v_dot2_f32_f16 v5, v4, v9, v10",
     ),
+    _slots(
+        "sum_of_a_dot_product_as_a_source_of_the_next",
+        ROWS + "v_dot2c_f32_f16 v4, v8, v9",
+        3,
+        "v_dot2c_f32_f16 v5, v4, v9",
+    ),
+    _slots(
+        "sum_of_a_dot_product_of_another_kind",
+        ROWS + "v_dot2_f32_f16 v4, v8, v9, v10",
+        3,
+        "v_dot2c_f32_f16 v4, v8, v9",
+    ),
     _slots("matrix_result_of_float32", SINGLE, 10, "v_mov_b32 v3, v4"),
     _slots(
         "small_matrix_result_as_part_of_a_sum",
@@ -216,8 +228,15 @@ def test_accumulator_is_forwarded():
     assert Planted([defect]).launch(defect, mended=True).findings == []
 
 
-def test_sum_of_a_dot_product_is_forwarded():
-    body = ROWS + "v_dot2_f32_f16 v3, v8, v9, v10\nv_dot2_f32_f16 v3, v8, v9, v3\ns_nop 3\n{mend}"
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("v_dot2_f32_f16 v3, v8, v9, v10", "v_dot2_f32_f16 v3, v8, v9, v3"),
+        ("v_dot2c_f32_f16 v3, v8, v9", "v_dot2c_f32_f16 v3, v8, v9"),
+    ],
+)
+def test_sum_of_a_dot_product_is_forwarded(first, second):
+    body = ROWS + f"{first}\n{second}\ns_nop 3\n{{mend}}"
     defect = Defect("summed", body, mend="", says="")
     assert Planted([defect]).launch(defect, mended=True).findings == []
 

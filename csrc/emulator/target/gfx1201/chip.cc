@@ -27,6 +27,7 @@ constinit const Chip kGfx1201Chip = {
     .max_waves = 32,
     .workgroup_id_in_ttmp = true,
     .has_clamp_and_ieee = false,
+    .loads_write_in_order = false,
     .registers =
         {
             .rows = 1536,

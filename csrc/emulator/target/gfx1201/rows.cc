@@ -34,7 +34,9 @@ uint32_t HalfFlags(std::string_view mnemonic) {
       (before.ends_with("16") || before.ends_with("32") || before.ends_with("64"));
   const std::string_view result = converts ? before : sources;
   uint32_t flags = 0;
-  if (mnemonic.find("_pk_") != std::string_view::npos) return flags;
+  for (const char* whole : {"_pk_", "_dot2"}) {  // sources that are pairs of halves
+    if (mnemonic.find(whole) != std::string_view::npos) return flags;
+  }
   if (Is16BitType(sources)) flags |= kHalfSrc0 | kHalfSrc1 | kHalfSrc2;
   if (Is16BitType(result)) flags |= kHalfDst;
   return flags;

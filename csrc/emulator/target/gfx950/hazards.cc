@@ -50,7 +50,9 @@ int AfterVector(const Instruction& written, const Traits& writer, const Instruct
                 const Traits& reads, const Access& access) {
   int needed = 0;
   if (writer.Is(Gfx950Hazard::kDot)) {
-    const bool sum = written.opcode == reader.opcode && (access.place == 2);
+    // v_dot2c names its sum as the destination only.
+    const bool named = (reader.opcode->flags & kReadsDst) == 0;
+    const bool sum = written.opcode == reader.opcode && access.place == (named ? 2 : kOtherPlace);
     needed = sum ? 0 : 3;
   }
   if (reads.unit != Traits::kVectorUnit) return needed;
