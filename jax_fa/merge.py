@@ -43,7 +43,7 @@ def merge_attention(
     Args:
       out_a: [..., N, Hv], normalised output over the first set.
       lse_a: float32 [..., N], its log-sum-exp (natural).
-      out_b: like out_a, over the second set.
+      out_b: like out_a, over the second set; also bfloat16 or float16 where out_a is float32.
       lse_b: like lse_a.
 
     Returns:
@@ -52,6 +52,10 @@ def merge_attention(
 
     Raises:
       TypeError, ValueError: a dtype or a shape is wrong; the text names the argument.
+
+    Numerics: float32, rounded to out_a's dtype at the end. So that many parts in half precision are
+    rounded once, not at every merge, begin with ``out_a.astype(jnp.float32)`` and convert the last
+    result back.
     """
     out_a = as_array("out_a", out_a)
     lse_a = as_array("lse_a", lse_a)

@@ -218,7 +218,9 @@ def append_to_pages(
 def merge_attention(out_a: Any, lse_a: Any, out_b: Any, lse_b: Any) -> tuple[Struct, Struct]:
     """(out [..., N, Hv], lse [..., N]) of two parts."""
     require_float("out_a", out_a)
-    require_same_dtype("out_b", out_b, out_a, like="out_a")
+    require_float("out_b", out_b)
+    if out_a.dtype != jnp.float32 or out_b.dtype == jnp.float64:  # float32 takes halves in
+        require_same_dtype("out_b", out_b, out_a, like="out_a")
     if out_a.ndim < 1:
         raise ValueError(f"out_a must have shape (..., Hv); got {_show(out_a)}")
     _require_shape("out_b", out_b, out_a.shape, "the shape of out_a")

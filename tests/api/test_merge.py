@@ -80,3 +80,25 @@ def test_dtype_of_the_parts():
     out_a, lse_a, out_b, lse_b = parts(0.0, 1.0)
     out, lse = merge_attention(out_a.astype(jnp.bfloat16), lse_a, out_b.astype(jnp.bfloat16), lse_b)
     assert (out.dtype, lse.dtype) == (jnp.bfloat16, jnp.float32)
+
+
+def test_many_parts_are_rounded_once():
+    """A float32 sum takes parts of half precision in."""
+    parts, rng = 64, np.random.default_rng(0)
+    outs = jnp.asarray(rng.standard_normal((parts, 5, 2, 16)), jnp.bfloat16)
+    lses = jnp.asarray(rng.standard_normal((parts, 5, 2)), jnp.float32)
+    weights = np.exp(np.asarray(lses, np.float64))
+    exact = (np.asarray(outs, np.float64) * weights[..., None]).sum(0) / weights.sum(0)[..., None]
+
+    def merged(first):
+        out, lse = first, lses[0]
+        for i in range(1, parts):
+            out, lse = merge_attention(out, lse, outs[i], lses[i])
+        return out
+
+    wide = merged(outs[0].astype(jnp.float32))
+    assert wide.dtype == jnp.float32
+    np.testing.assert_allclose(wide, exact, rtol=0, atol=1e-6)
+    assert np.abs(np.asarray(merged(outs[0]), np.float64) - exact).max() > 1e-4
+    gradient = jax.grad(lambda x: merge_attention(wide, lses[0], x, lses[1])[0].sum())(outs[1])
+    assert gradient.dtype == jnp.bfloat16
