@@ -3,33 +3,26 @@
 Addresses of operands lead nowhere: a handler that read what they point to would crash.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jaxlib
 import pytest
 from compilers import build_library
 
-from jax_fa import _native
+SOURCE = Path(__file__).parent / "fake_xla" / "fake_xla.cc"
+SUPPORT = Path(__file__).parents[1] / "support"
 
-HERE = Path(__file__).parent
-
+# After the prelude of conftest.py.
 PRELUDE = """
-import ctypes, importlib.util, json, re, struct, sys, threading
+import re
+sys.path.insert(0, sys.argv[3])
 from fake_xla import FakeXla
 
-spec = importlib.util.spec_from_file_location("_native", sys.argv[1])
-_native = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(_native)
 ROCM = _native.registrations()["ROCM"]
-plugins = [FakeXla(path) for path in json.loads(sys.argv[2])]
-libraries = [ctypes.CDLL(path) for path in json.loads(sys.argv[3])]
+plugins = [FakeXla(path) for path in sys.argv[4:]]
+xla = plugins[0]
 for library in libraries:
     library.hip_stand_in_log.restype = ctypes.c_char_p
-xla, hip = plugins[0], libraries[0]
 
 B, T, S, N, K, H = 2, 100, 70, 4, 2, 64
 TQ, TK, P, PAGE, M = 600, 900, 90, 16, 40
@@ -53,20 +46,22 @@ CALLS = {
 HALF = {"query", "key", "value", "k_pages", "v_pages"}
 
 def address(place):
-    "Of an operand or result: 4 GiB each, none of which is mapped."
+    "Of an operand or result: 4 GiB of device memory each."
     return (1 << 44) + (place << 32)
+for library in libraries:
+    library.hip_stand_in_memory(ctypes.c_uint64(address(0)), ctypes.c_uint64(13 << 32))
 
-def frame(name, num_splits=1, **attributes):
-    "Operands, results and attributes of a right call."
+def frame(name, num_splits=1, memory=0, **attributes):
+    "Operands, results and attributes of a right call, `memory` bytes beyond their addresses."
     shapes, out, own = CALLS[name]
     rows = 1
     for size in out[:-1]:
         rows *= size
     workspace = num_splits * rows * (H + 1) * 4 if num_splits > 1 else 0
-    operands = [(s, "bf16" if x in HALF else "s32", address(i))
+    operands = [(s, "bf16" if x in HALF else "s32", address(i) + memory)
                 for i, (x, s) in enumerate(shapes.items())]
-    results = [(out, "bf16", address(10)), (out[:-1], "f32", address(11)),
-               ((workspace,), "u8", address(12))]
+    results = [(out, "bf16", address(10) + memory), (out[:-1], "f32", address(11) + memory),
+               ((workspace,), "u8", address(12) + memory)]
     options = {"target": "any", "scale": 0.125, "soft_cap": 0.0, "window_left": -1,
                "window_right": -1, "top_left": False, "num_splits": num_splits}
     return operands, results, options | own | attributes
@@ -82,60 +77,35 @@ def log(library=hip):
              for line in library.hip_stand_in_log().decode().splitlines()]
     library.hip_stand_in_clear()
     return lines
-
-def answer(value):
-    print(json.dumps(value))
 """
 
 
-@pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    """Builds the stand-in of a HIP major version and a plugin of it: build(7) -> their paths."""
-    root = tmp_path_factory.mktemp("rocm")
+@pytest.fixture(scope="session")
+def plugin(stand_in, tmp_path_factory):
+    """Builds a plugin that depends on the stand-in of a HIP major version: plugin(7) -> path."""
+    folder = tmp_path_factory.mktemp("plugin")
     include = [str(Path(jaxlib.__file__).parent / "include")]
     built = {}
 
     def build(major):
         if major not in built:
-            source = f'#define HIP_STAND_IN_MAJOR {major}\n#include "hip_stand_in.cc"\n'
-            folder = root / str(major)
-            hip = build_library(
-                folder / f"libamdhip64.so.{major}", source, include=[str(HERE / "hip_stand_in")]
-            )
-            source = f'#include "{HERE / "fake_xla" / "fake_xla.cc"}"\n'
-            built[major] = (
-                build_library(folder / f"plugin_of_{major}.so", source, hip, include=include),
-                hip,
-            )
+            path = folder / f"plugin_of_{major}.so"
+            source = f'#include "{SOURCE}"\n'
+            built[major] = build_library(path, source, stand_in(major), include=include)
         return built[major]
 
     return build
 
 
 @pytest.fixture
-def run(build):
+def call(run, plugin):
     """Runs Python code with plugins loaded and gives what it answered."""
 
-    def run(code, devices="gfx950:sramecc+:xnack-", majors=(7,)):
-        plugins, libraries = zip(*(build(major) for major in majors), strict=True)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-c", PRELUDE + code, str(_native.__file__)),
-                *(json.dumps(plugins), json.dumps(libraries)),
-            ],
-            env={
-                **os.environ,
-                "HIP_STAND_IN_DEVICES": devices,
-                "PYTHONPATH": str(HERE.parent / "support"),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    def run_code(code, devices="gfx950:sramecc+:xnack-", majors=(7,)):
+        files = (str(SUPPORT), *(plugin(major) for major in majors))
+        return run(code, devices, majors, prelude=PRELUDE, files=files)
 
-    return run
+    return run_code
 
 
 def address(place):
@@ -148,16 +118,16 @@ def pointers(launch, count):
     return [int.from_bytes(arguments[i : i + 8], "little") for i in range(0, 8 * count, 8)]
 
 
-def test_traits_keep_calls_out_of_command_buffers(run):
+def test_traits_keep_calls_out_of_command_buffers(call):
     code = """
 answer([xla.traits(handler) for stages in ROCM.values() for handler in stages.values()])
 """
-    assert run(code) == [0] * 6
+    assert call(code) == [0] * 6
 
 
 @pytest.mark.parametrize(("device", "lanes"), [("gfx950:sramecc+:xnack-", 512), ("gfx1201", 256)])
 @pytest.mark.parametrize("name", ["jax_fa_flash", "jax_fa_varlen", "jax_fa_paged"])
-def test_stages_load_and_then_launch(run, name, device, lanes):
+def test_stages_load_and_then_launch(call, name, device, lanes):
     code = f"""
 first = call("{name}", "initialize"), log()
 again = call("{name}", "initialize"), log()
@@ -165,7 +135,7 @@ executed = call("{name}", "execute"), log()
 split = call("{name}", "initialize", "execute", num_splits=2), log()
 answer([first, again, executed, split, xla.refused_allocations(), xla.last_error()])
 """
-    first, again, executed, split, allocations, last_error = run(code, devices=device)
+    first, again, executed, split, allocations, last_error = call(code, devices=device)
     assert first == [[""], [["load", {"device": "0"}]]]
     assert again == [[""], []]
     assert executed[0] == [""]
@@ -199,13 +169,13 @@ answer([first, again, executed, split, xla.refused_allocations(), xla.last_error
     assert last_error == 0
 
 
-def test_each_device_has_its_own_target_and_stream(run):
+def test_each_device_has_its_own_target_and_stream(call):
     code = """
 errors = [call("jax_fa_flash", device=device, stream=stream)
           for device, stream in [(1, 256 + 3), (0, 9), (1, 256), (0, 0)]]
 answer([errors, log(), hip.hip_stand_in_current_device()])
 """
-    errors, lines, current = run(code, devices="gfx950,gfx1201")
+    errors, lines, current = call(code, devices="gfx950,gfx1201")
     assert errors == [["", ""]] * 4
     launches = [fields for kind, fields in lines if kind == "launch"]
     assert [x["device"] for x in launches] == ["1", "0", "1", "0"]
@@ -215,7 +185,7 @@ answer([errors, log(), hip.hip_stand_in_current_device()])
     assert current == 0
 
 
-def test_stages_of_several_threads(run):
+def test_stages_of_several_threads(call):
     code = """
 errors = []
 def work(device):
@@ -229,13 +199,13 @@ answer([errors, [sum(kind == x for kind, _ in lines) for x in ("load", "launch")
         [fields["device"] == str(int(fields["stream"]) // 256) for kind, fields in lines
          if kind == "launch"]])
 """
-    errors, counts, streams_fit = run(code, devices="gfx950,gfx950")
+    errors, counts, streams_fit = call(code, devices="gfx950,gfx950")
     assert set(errors) == {""}
     assert counts == [2, 160]
     assert all(streams_fit)
 
 
-def test_execution_while_a_stream_is_captured(run):
+def test_execution_while_a_stream_is_captured(call):
     code = """
 hip.hip_stand_in_capture(1)
 early = call("jax_fa_flash", "initialize")
@@ -244,30 +214,30 @@ loaded = call("jax_fa_flash", "initialize")
 hip.hip_stand_in_capture(1)
 answer([early, loaded, call("jax_fa_flash", "execute"), xla.last_error()])
 """
-    early, loaded, captured, last_error = run(code)
+    early, loaded, captured, last_error = call(code)
     assert "hipErrorStreamCaptureUnsupported" in early[0]
     assert loaded == captured == [""]
     assert last_error == 0
 
 
-def test_each_plugins_calls_go_to_its_own_library(run):
+def test_each_plugins_calls_go_to_its_own_library(call):
     code = """
 errors = [call("jax_fa_flash", xla=plugin) for plugin in (*plugins, plugins[0])]
 answer([errors, [[kind for kind, _ in log(library)] for library in libraries]])
 """
-    errors, (seven, eight) = run(code, majors=(7, 8))
+    errors, (seven, eight) = call(code, majors=(7, 8))
     assert errors == [["", ""]] * 3
     assert seven == ["load", "launch", "launch"]
     assert eight == ["load", "launch"]
 
 
-def test_a_call_without_a_stream_is_an_error(run):
+def test_a_call_without_a_stream_is_an_error(call):
     code = """
 errors = [xla.call(ROCM[name][stage], stage, *frame(name), stream=None)
           for name in ROCM for stage in ROCM[name]]
 answer([errors, log()])
 """
-    errors, lines = run(code)
+    errors, lines = call(code)
     assert len(errors) == 6
     assert all("Failed to get platform stream" in error for error in errors)
     assert lines == []
@@ -282,22 +252,53 @@ answer([errors, log()])
         ("gfx950", {"device": 1}, "hipErrorInvalidDevice"),
         ("gfx950", {"stream": 256 + 7}, "hipErrorInvalidHandle"),  # that of another device
         ("gfx950", {"scale": float("inf")}, "scale must be finite"),
+        ("gfx950", {"num_splits": 0}, "num_splits must be 1 or more; got 0"),
     ],
     ids=str,
 )
-def test_what_cannot_be_is_an_error_and_leaves_none_behind(run, devices, changes, message):
+def test_what_cannot_be_is_an_error_and_nothing_runs_elsewhere(call, devices, changes, message):
     code = f"""
 inf = float("inf")
+emulated = _native.EmulatorRecorder()
 errors = call("jax_fa_flash", **{changes!r})
-answer([errors, sum(kind == "launch" for kind, _ in log()), xla.last_error()])
+launches = sum(kind == "launch" for kind, _ in log())
+answer([errors, launches + len(emulated.launches), xla.last_error(), call("jax_fa_flash")])
 """
-    errors, launches, last_error = run(code, devices=devices)
+    errors, launches, last_error, next_call = call(code, devices=devices)
     assert message in errors[1]
     assert launches == 0
-    assert last_error == 0
+    assert last_error == 0  # XLA would take it for one of its own
+    assert next_call == ["", ""] or devices == "gfx1100"
 
 
-def test_no_rows_launch_nothing(run):
+def test_no_keys_fill_the_results_on_the_stream(call):
+    code = """
+CALLS["jax_fa_flash"][0].update(key=(B, 0, K, H), value=(B, 0, K, H))
+answer([call("jax_fa_flash"), log(), call("jax_fa_flash", "execute", memory=1 << 40)])
+"""
+    errors, (_, *fills), beyond = call(code)
+    assert errors == ["", ""]
+    assert [kind for kind, _ in fills] == ["memset", "memset"]
+    assert [int(fill["data"]) for _, fill in fills] == [address(10), address(11)]
+    assert "hipErrorInvalidValue" in beyond[0]  # no memory of the device
+
+
+def test_a_fault_of_a_kernel_is_the_error_of_every_later_call(call):
+    code = """
+host = ctypes.create_string_buffer(8)
+# The launch is accepted; its kernel would read the host's memory.
+first = call("jax_fa_flash", memory=ctypes.addressof(host) - address(0))
+later = [error for device in (0, 1) for error in call("jax_fa_flash", device=device)]
+answer([first, later])
+"""
+    first, later = call(code, devices="gfx950,gfx950")
+    assert first == ["", ""]
+    # What is loaded is loaded.
+    assert later[0] == ""
+    assert all("hipErrorIllegalAddress 700" in error for error in later[1:])
+
+
+def test_no_rows_launch_nothing(call):
     code = """
 B = 0
 CALLS["jax_fa_flash"] = (
@@ -305,6 +306,6 @@ CALLS["jax_fa_flash"] = (
      "key_lengths": (0,)}, (0, T, N, H), {})
 answer([call("jax_fa_flash"), log()])
 """
-    errors, lines = run(code)
+    errors, lines = call(code)
     assert errors == ["", ""]
     assert [kind for kind, _ in lines] == ["load"]
