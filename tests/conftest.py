@@ -33,7 +33,8 @@ def _on_the_cpu(request):
     """The CPU as default device, unless a test runs xla alone."""
     name = request.node.name
     anywhere = request.path.stem.removeprefix("test_") in _ANYWHERE
-    if not _ON_GPU or (anywhere and "gfx" not in name and "emulat" not in name):
+    on_cpu = any(request.node.iter_markers("on_cpu")) or "gfx" in name or "emulat" in name
+    if not _ON_GPU or (anywhere and not on_cpu):
         yield
     else:
         with jax.default_device(jax.devices("cpu")[0]):

@@ -72,9 +72,9 @@ def _attention(spec, with_d_bias, operands):
 
 def _forward(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
     one_by_one, together = (
-        functools.partial(f, spec, operands) for f in (_forward_one_by_one, _forward_together)
+        functools.partial(f, spec) for f in (_forward_one_by_one, _forward_together)
     )
-    return by_platform(one_by_one, together, operands.query, operands, _pairs(operands))
+    return by_platform(one_by_one, together, operands, pairs=_pairs(operands))
 
 
 def _forward_together(spec: AttentionSpec, operands: Operands) -> tuple[jax.Array, jax.Array]:
@@ -105,11 +105,10 @@ def _attention_bwd(spec, with_d_bias, residuals, cotangents):
     d_out, d_lse = cotangents
     results = out, lse, d_out, d_lse.astype(lse_dtype(operands.query.dtype))
     one_by_one, together = (
-        functools.partial(f, spec, with_d_bias, operands, results)
-        for f in (_backward_one_by_one, _backward_together)
+        functools.partial(f, spec, with_d_bias) for f in (_backward_one_by_one, _backward_together)
     )
     *gradients, d_bias = by_platform(
-        one_by_one, together, operands.query, operands, _pairs(operands)
+        one_by_one, together, operands, results, pairs=_pairs(operands)
     )
     if d_bias is not None:
         d_bias = d_bias.astype(operands.bias.dtype)

@@ -63,7 +63,7 @@ class Ragged(NamedTuple):
         t, s = _lengths(work, total, keys.capacity, n)
         rows = min(even(t, BLOCK), total)
         size = even(s, max(BLOCK, min(KEYS_OF_FEW_ROWS, BLOCK * BLOCK // rows)))
-        slots = n * -(-work.batch[1] // rows) if work.batch else -(-total // rows) + n
+        slots = n * -(-work.batch[1] // rows) if work.batch else -(-total // rows) + min(n, total)
         width = min(
             scores // (heads * rows * size),
             _LOADED // max(1, size * keys.heads * keys.value_head_dim),

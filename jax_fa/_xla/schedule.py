@@ -12,31 +12,27 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax import lax
 
 from jax_fa._contract.spec import AttentionSpec
-from jax_fa._xla import batched, blockwise
+from jax_fa._xla import batched, blockwise, deferred
 from jax_fa._xla.keys import FlatKeys
 from jax_fa._xla.rows import Work
 
 
 def forward(spec: AttentionSpec, query: Any, keys: Any, work: Work) -> Any:
     """Attention of flat rows: see blockwise.forward."""
-    operands = spec, query, keys, work
-    cpu, other = (functools.partial(f.forward, *operands) for f in (blockwise, batched))
-    return by_platform(cpu, other, query, (work.sequences, work.batch), _pairs(keys, work))
+    cpu, other = (functools.partial(f.forward, spec) for f in (blockwise, batched))
+    return by_platform(cpu, other, query, keys, work, pairs=_pairs(keys, work))
 
 
 def backward(
     spec: AttentionSpec, query: Any, keys: Any, work: Work, *results: Any, with_d_keys: bool = True
 ) -> Any:
     """Gradients of `forward`: see blockwise.backward."""
-    operands = spec, query, keys, work, *results
     cpu, other = (
-        functools.partial(f.backward, *operands, with_d_keys=with_d_keys)
-        for f in (blockwise, batched)
+        functools.partial(f.backward, spec, with_d_keys=with_d_keys) for f in (blockwise, batched)
     )
-    return by_platform(cpu, other, query, (work.sequences, work.batch), _pairs(keys, work))
+    return by_platform(cpu, other, query, keys, work, *results, pairs=_pairs(keys, work))
 
 
 TINY = 16
@@ -44,25 +40,20 @@ TINY = 16
 
 
 def by_platform(
-    cpu: Callable[[], Any],
-    other: Callable[[], Any],
-    query: Any,
-    sizes: Any,
-    pairs: int | None = None,
+    cpu: Callable[..., Any], other: Callable[..., Any], *operands: Any, pairs: int | None = None
 ) -> Any:
-    """The results of `cpu` or `other`, of a query and what else has sizes.
+    """The results of `cpu` or `other` of the operands.
 
     Tiles are of sizes that are known: symbolic ones are walked as on a CPU.
 
     pairs: of rows and keys of each sequence, where they are of one length.
     """
-    leaves = jax.tree.leaves((query, sizes))
-    known = (size for x in leaves for size in getattr(x, "shape", (x,)))
+    known = (size for x in jax.tree.leaves(operands) for size in getattr(x, "shape", (x,)))
     if not all(isinstance(size, int) for size in known):
-        return cpu()
+        return cpu(*operands)
     if pairs is not None and pairs <= TINY:
-        return other()
-    return lax.platform_dependent(query, cpu=lambda _: cpu(), default=lambda _: other())
+        return other(*operands)
+    return deferred.by_platform(cpu, other, *operands)
 
 
 def _pairs(keys: Any, work: Work) -> Any:

