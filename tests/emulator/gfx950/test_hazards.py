@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 from assemble import assemble_kernels
-from planted import Defect, Planted
+from planted import GFX950_END, GFX950_START, Defect, Planted
 
 from jax_fa import emulator
 
@@ -209,7 +209,40 @@ HAZARDS = [
 ]
 
 
+PACKED = "v_pk_mul_f32 v[12:13], v[8:9], v[10:11]"
+# Between a matrix instruction and a use that takes 8 wait states: what costs more than the one that
+# it is, with the one line that completes them.
+STALLS = [
+    # No packed instruction issues before slot 7: the first one has waited there.
+    ("packed", PACKED, PACKED, "v_pk_fma_f32 v[14:15], v[4:5], v[8:9], v[10:11]"),
+    # Any other vector instruction issues in slot 2 or later.
+    ("vector", "v_mov_b32 v12, 0\n" * 6, "v_mov_b32 v12, 0", "v_mov_b32 v3, v4"),
+    ("sparse", "v_mov_b32 v18, 0\n" * 5, "v_mov_b32 v18, 0", "v_mov_b32 v3, v4"),
+    ("taken_branch", "s_branch .Ltaken\ns_nop 0\n.Ltaken:\ns_nop 2", "s_nop 0", "v_mov_b32 v3, v4"),
+    (
+        "branch_not_taken",
+        "s_cmp_lg_u32 s8, s8\ns_cbranch_scc1 .Lskip\n.Lskip:\ns_nop 4",
+        "s_nop 0",
+        "v_mov_b32 v3, v4",
+    ),
+    ("barrier", "s_barrier\ns_nop 2", "s_nop 0", "v_mov_b32 v3, v4"),
+]
+SPARSE = ROWS + (
+    "v_mov_b32 v15, 0\nv_mov_b32 v16, 0\nv_mov_b32 v17, 0\ns_nop 1\n"
+    "v_smfmac_f32_16x16x64_bf16 v[4:7], v[8:11], v[8:15], v16"
+)
+BEHIND = [
+    Defect(
+        name,
+        f"{SPARSE if name == 'sparse' else MFMA}\n{between}\n{{mend}}\n{use}",
+        mend=line,
+        says="reads v4 7 wait states after .* it takes 8: s_nop 0 is missing before",
+    )
+    for name, between, line, use in STALLS
+]
+
 planted = Planted(HAZARDS)
+behind = Planted(BEHIND)
 
 
 @pytest.mark.parametrize("defect", HAZARDS, ids=[defect.name for defect in HAZARDS])
@@ -217,6 +250,22 @@ def test_missing_slot_is_found(defect):
     with pytest.raises(emulator.EmulatorError, match=defect.says):
         planted.launch(defect, mended=False)
     assert planted.launch(defect, mended=True).findings == []
+
+
+@pytest.mark.parametrize("defect", BEHIND, ids=[defect.name for defect in BEHIND])
+def test_stalls_count_as_wait_states(defect):
+    with pytest.raises(emulator.EmulatorError, match=defect.says):
+        behind.launch(defect, mended=False)
+    assert behind.launch(defect, mended=True).findings == []
+
+
+def test_barrier_of_one_wave_is_no_stall():
+    body = "\n".join([GFX950_START, MFMA, "s_barrier", "s_nop 3", "v_mov_b32 v3, v4", GFX950_END])
+    code = emulator.CodeObject(assemble_kernels("gfx950", {"alone": body}))
+    array = np.zeros(128, np.int32)
+    code.launch("alone", 1, 128, args=[array])
+    with pytest.raises(emulator.EmulatorError, match="reads v4 5 wait states after"):
+        code.launch("alone", 1, 64, args=[array])
 
 
 def test_accumulator_is_forwarded():

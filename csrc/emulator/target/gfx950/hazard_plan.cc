@@ -50,6 +50,7 @@ uint32_t VectorFlags(const Instruction& instruction) {
   const Opcode& opcode = *instruction.opcode;
   uint32_t flags = 0;
   if (instruction.mod.dpp != 0) flags |= Gfx950Hazard::kDpp;
+  if (opcode.op_class == OpClass::kValuPacked) flags |= Gfx950Hazard::kPacked;
   if (opcode.op_class == OpClass::kTrans) flags |= Gfx950Hazard::kTranscendental;
   if ((opcode.flags & kWritesExec) != 0) flags |= Gfx950Hazard::kWritesExecMask;
   if (ShiftsResult(instruction)) flags |= Gfx950Hazard::kShiftsResult;
@@ -76,6 +77,7 @@ HazardTraits PlanGfx950Hazards(const Instruction& instruction, const AccessPlan&
   const bool dma = opcode.op_class == OpClass::kLdsDma && opcode.encoding != kMubuf;
   if (dma) traits.flags |= Gfx950Hazard::kUsesM0;
   if (traits.unit == Traits::kVectorUnit) traits.flags |= VectorFlags(instruction);
+  if (opcode.op_class == OpClass::kBarrier) traits.flags |= Gfx950Hazard::kMeets;
   if (IsWideStore(instruction)) traits.flags |= Gfx950Hazard::kWideStore;
   if (traits.unit == Traits::kMatrixUnit) {
     traits.single = opcode.traits.matrix.single;

@@ -22,6 +22,22 @@ const Traits& TraitsAt(const Wave& wave, uint32_t slot) {
 // More than any rule asks for.
 constexpr uint32_t kLongest = 32;
 
+// Of a taken branch and of a barrier, beside their own.
+constexpr uint32_t kStalledSlots = 3;
+
+// The first slot after the start of a matrix instruction in which the wave issues a vector
+// instruction, and one on two float32. Of the small ones and those of float32 no trace is known.
+bool IsTraced(const Traits& matrix) { return !matrix.single && matrix.passes >= 4; }
+uint32_t VectorSlot(const Instruction& matrix, const Traits& traits) {
+  if (!IsTraced(traits)) return 0;
+  return matrix.opcode->op_class == OpClass::kSparseMatrix ? 3 : 2;
+}
+uint32_t PackedSlot(const Instruction& matrix, const Traits& traits) {
+  if (!IsTraced(traits)) return 0;
+  if (matrix.opcode->op_class == OpClass::kSparseMatrix) return VectorSlot(matrix, traits);
+  return traits.passes >= 8 ? 11 : 7;
+}
+
 // Whoever uses what a matrix instruction writes, as another source than C or by another unit.
 int AfterMatrix(const Traits& writer) {
   if (writer.single) return writer.passes + 2;
@@ -108,12 +124,31 @@ void Gfx950Hazards::Begin(const Workgroup& group) {
   first_pc_ = group.launch->code->begin;
 }
 
+void Gfx950Hazards::Stall(const Instruction& instruction, const HazardTraits& traits,
+                          WaveState* state) {
+  if (instruction.pc != state->next_pc) state->now += kStalledSlots;
+  state->next_pc = instruction.pc + instruction.size_bytes;
+  if (traits.unit == Traits::kVectorUnit) {
+    state->now = std::max(
+        state->now, traits.Is(Gfx950Hazard::kPacked) ? state->packed_free : state->vector_free);
+  }
+}
+
 void Gfx950Hazards::Step(Wave& wave, const Instruction& instruction, const AccessPlan& plan) {
   WaveState& state = waves_[wave.index_in_group];
+  Stall(instruction, plan.hazard, &state);
   const Write here = {state.now, (instruction.pc - first_pc_) / 4};
   Check(wave, instruction, plan, state);
   Note(instruction, plan, here, &state);
+  if (plan.hazard.unit == Traits::kMatrixUnit) {
+    state.vector_free = state.now + VectorSlot(instruction, plan.hazard);
+    state.packed_free = state.now + PackedSlot(instruction, plan.hazard);
+  }
   state.now += plan.hazard.wait_states;
+  // A workgroup of one wave does not wait.
+  if (plan.hazard.Is(Gfx950Hazard::kMeets) && wave.group->waves.size() > 1) {
+    state.now += kStalledSlots;
+  }
 }
 
 void Gfx950Hazards::Check(Wave& wave, const Instruction& instruction, const AccessPlan& plan,

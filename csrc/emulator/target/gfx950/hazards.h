@@ -2,6 +2,15 @@
 // kernel has to keep a number of instructions (s_nop n counts n + 1). That is so around the matrix
 // cores, lane moves, DPP, M0 and scalar registers that vector instructions write. The numbers are
 // those of the CDNA3 ISA document as LLVM's GCNHazardRecognizer.cpp has them for gfx950.
+//
+// A compiler counts instructions. The chip needs time, and some of it passes in stalls, which
+// count here, as far as they are sure whatever the other waves do:
+//   vector instructions behind a matrix instruction issue no sooner than the chip lets them (LLVM
+//   PR 233721, traces on MI350X);
+//   across a taken branch, and across a barrier of several waves, kernels that are right on the
+//   chip leave 5 of 8 wait states: each has cost three more than its own.
+// A matrix instruction behind another one counts as one: that it waits in its wave and not in a
+// queue is in no trace.
 #ifndef JAX_FA_EMULATOR_TARGET_GFX950_HAZARDS_H_
 #define JAX_FA_EMULATOR_TARGET_GFX950_HAZARDS_H_
 
@@ -32,6 +41,8 @@ struct Gfx950Hazard {
     kSetsRegister = 1u << 11,
     kGetsRegister = 1u << 12,
     kReadsMask = 1u << 18,  // source 2 is a bit for each lane
+    kPacked = 1u << 19,     // on two float32
+    kMeets = 1u << 20,      // s_barrier
   };
 };
 
@@ -51,6 +62,8 @@ class Gfx950Hazards final : public HazardRules {
   };
   struct WaveState {
     uint32_t now = kStart;
+    uint32_t next_pc = 0;                       // behind the last instruction
+    uint32_t vector_free = 0, packed_free = 0;  // the first slots after a matrix instruction
     std::array<Write, kVgprRows> vector = {};
     // Read by a matrix instruction as C, or by a wide store, which go on reading for a while.
     std::array<Write, kVgprRows> read = {};
@@ -61,6 +74,8 @@ class Gfx950Hazards final : public HazardRules {
     Write set_register;  // s_setreg
   };
 
+  // Lets the stalls pass that come before the instruction.
+  static void Stall(const Instruction& instruction, const HazardTraits& traits, WaveState* state);
   void Check(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
              const WaveState& state);
   void CheckVectorRead(Wave& wave, const Instruction& instruction, const AccessPlan& plan,
