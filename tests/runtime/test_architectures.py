@@ -61,8 +61,8 @@ def stub(tmp_path_factory):
 
 def test_every_architecture_has_a_target():
     served = {"gfx950": "gfx950", "gfx1201": "gfx1201", "gfx1200": "gfx1201"}
-    assert _native.architectures() == served
-    assert set(served.values()) == set(_native.targets())
+    assert served.items() <= _native.architectures().items()
+    assert set(_native.architectures().values()) == set(_native.targets())
 
 
 @pytest.mark.parametrize(
