@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -96,9 +95,9 @@ class ForeignThreadPoll {
   bool asked_ = false, ended_ = false;
 };
 
-std::function<bool()> MakePoll() {
-  if (PyGILState_GetThisThreadState() != nullptr) return PythonThreadPoll();
-  return ForeignThreadPoll();
+jax_fa::InterruptPoll MakePoll() {
+  if (PyGILState_GetThisThreadState() == nullptr) return {.ended = ForeignThreadPoll()};
+  return {.ended = PythonThreadPoll(), .raises_here = true};
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct State {
   std::mutex mutex;
   EmulatorSettings settings;
   std::vector<EmulatorRecorder*> recorders;
-  std::function<bool()> (*make_poll)() = nullptr;
+  InterruptPoll (*make_poll)() = nullptr;
 };
 
 State& GlobalState() {
@@ -32,16 +32,16 @@ void SetEmulatorSettings(const EmulatorSettings& settings) {
   GlobalState().settings = settings;
 }
 
-void SetInterruptPolls(std::function<bool()> (*make)()) {
+void SetInterruptPolls(InterruptPoll (*make)()) {
   const std::lock_guard lock(GlobalState().mutex);
   GlobalState().make_poll = make;
 }
 
-std::function<bool()> MakeInterruptPoll() {
+InterruptPoll MakeInterruptPoll() {
   std::unique_lock lock(GlobalState().mutex);
   const auto make = GlobalState().make_poll;
   lock.unlock();
-  return make != nullptr ? make() : nullptr;
+  return make != nullptr ? make() : InterruptPoll();
 }
 
 EmulatorRecorder::EmulatorRecorder() {

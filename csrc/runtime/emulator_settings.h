@@ -27,11 +27,18 @@ struct EmulatorSettings {
 EmulatorSettings GetEmulatorSettings();
 void SetEmulatorSettings(const EmulatorSettings& settings);
 
-// What ends an emulated custom call before its time is the process's affair. `make`, set before the
-// first call, gives the poll of one call (LaunchOptions::interrupted) on the thread that runs it.
-void SetInterruptPolls(std::function<bool()> (*make)());
-// Empty where nothing was set.
-std::function<bool()> MakeInterruptPoll();
+// What ends an emulated custom call before its time.
+struct InterruptPoll {
+  std::function<bool()> ended = nullptr;  // LaunchOptions::interrupted; empty: nothing
+  // Whether an exception then waits on this very thread and is raised as soon as the program
+  // returns, so that nobody sees its results. An error would take that exception's place.
+  bool raises_here = false;
+};
+
+// It is the process's affair: `make`, set before the first call, gives the poll of one call on the
+// thread that runs it.
+void SetInterruptPolls(InterruptPoll (*make)());
+InterruptPoll MakeInterruptPoll();
 
 // One emulated launch, as record() shows it.
 struct RecordedLaunch {
