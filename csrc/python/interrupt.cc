@@ -22,12 +22,12 @@ using Clock = std::chrono::steady_clock;
 // Once Python ends, threads that ask for its lock may never get it.
 std::atomic<bool> python_ends = false;
 
-// An exception of a signal's handler waits on this thread to be raised.
-thread_local bool exception_waits = false;
+// Since when an exception of a signal's handler waits on this thread to be raised; none does.
+thread_local std::optional<Clock::time_point> exception_waits;
 
 int RaiseWaiting(void* argument) {
   const std::unique_ptr<nb::python_error> error(static_cast<nb::python_error*>(argument));
-  exception_waits = false;
+  exception_waits.reset();
   error->restore();
   return -1;
 }
@@ -38,7 +38,7 @@ void RaiseLater() {
   auto error = std::make_unique<nb::python_error>();
   if (Py_AddPendingCall(&RaiseWaiting, error.get()) != 0) return PyErr_SetInterrupt();
   error.release();
-  exception_waits = true;
+  exception_waits = Clock::now();
 }
 
 // Of a call on a thread of Python's. Handlers of signals run meanwhile, on the main thread, where
@@ -97,7 +97,11 @@ class ForeignThreadPoll {
 
 jax_fa::InterruptPoll MakePoll() {
   if (PyGILState_GetThisThreadState() == nullptr) return {.ended = ForeignThreadPoll()};
-  return {.ended = PythonThreadPoll(), .raises_here = true};
+  // A program that still calls kernels by then may loop until results that are no numbers converge.
+  // An error ends it.
+  constexpr std::chrono::milliseconds kPatience{400};
+  const bool ends_soon = !exception_waits || Clock::now() - *exception_waits < kPatience;
+  return {.ended = PythonThreadPoll(), .raises_here = ends_soon};
 }
 
 }  // namespace

@@ -94,3 +94,19 @@ print(json.dumps(answer))
     assert answer["next"]
     assert answer["next_seconds"] < 20
     assert answer["restored"]
+
+
+# What an interrupted call leaves is no number, upon which a loop may go on for long or for ever.
+def test_a_loop_of_calls_ends_as_well():
+    code = """
+work = jax.jit(lambda query: jax.lax.fori_loop(0, 1_000_000, lambda _, x: attend(x), query))
+emulator.configure(checks=True, threads=1)
+compiled = work.lower(query).compile()
+answer = interrupted(lambda: compiled(query))
+answer["next"], _ = next_call(jax.jit(attend))
+print(json.dumps(answer))
+"""
+    answer = run(code)
+    assert answer["raised"] == "KeyboardInterrupt"
+    assert answer["seconds"] < 1.5
+    assert answer["next"]
