@@ -39,8 +39,9 @@ class FlatAddresses {
   const uint32_t* high_ = nullptr;
 };
 
-// MUBUF on a raw resource: address = base + voffset + soffset + inst_offset. An access is out of
-// range when voffset + inst_offset + soffset + size > num_records.
+// MUBUF on a raw resource: address = base + voffset + soffset + inst_offset. Out of range is what
+// passes num_records, counted from base. Loads and stores are judged dword by dword (CDNA ISA
+// 9.1.5.1, RDNA4 ISA 9.4.1: "range-check per component"), atomics as a whole.
 class BufferAddresses {
  public:
   BufferAddresses(const Wave& wave, const Instruction& instruction) {
@@ -52,6 +53,13 @@ class BufferAddresses {
   }
   uint64_t Offset(int lane) const { return scalar_ + (offsets_ ? offsets_[lane] : 0); }
   bool InRange(uint64_t offset, uint32_t bytes) const { return offset + bytes <= words_[2]; }
+  // Of a load or store: as many of its bytes, from the first on.
+  uint32_t BytesInRange(uint64_t offset, uint32_t bytes) const {
+    if (InRange(offset, bytes)) [[likely]]
+      return bytes;
+    if (offset >= words_[2]) return 0;
+    return static_cast<uint32_t>(words_[2] - offset) & ~3u;
+  }
   uint64_t base() const { return words_[0] | (uint64_t{words_[1] & 0xffffu} << 32); }
   uint32_t word(int i) const { return words_[i]; }
 

@@ -10,7 +10,7 @@
 namespace jax_fa::emulator {
 
 // Lane l's element goes to LDS address M0 + inst_offset + l * bytes. `pointer(l)` is where it comes
-// from, null for a lane that is out of its buffer's range: it delivers 0.
+// from.
 template <Transfer kTransfer, class PointerOf>
 inline void LdsDma(Wave& wave, const Instruction& instruction, PointerOf pointer) {
   const uint64_t address =
@@ -29,11 +29,7 @@ inline void LdsDma(Wave& wave, const Instruction& instruction, PointerOf pointer
   result.lds_address = static_cast<uint32_t>(address);
   result.dwords = static_cast<uint8_t>(kTransfer.dwords());
   result.lanes = wave.exec;
-  ForLanes(wave.exec, [&](int l) {
-    static constexpr uint8_t kZero[16] = {};
-    const uint8_t* from = pointer(l);
-    TakeLane<kTransfer>(from ? from : kZero, result.data.data(), l);
-  });
+  ForLanes(wave.exec, [&](int l) { TakeLane<kTransfer>(pointer(l), result.data.data(), l); });
   wave.group->lds_traffic.written_bytes +=
       uint64_t{kTransfer.bytes} * static_cast<uint64_t>(__builtin_popcountll(wave.exec));
   Push(wave, instruction, result);

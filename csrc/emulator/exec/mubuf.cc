@@ -1,8 +1,7 @@
 // Buffer instructions on raw buffer resources, LDS-DMA included.
 //
-// Address = base + voffset + soffset + inst_offset. An access is out of range when
-// voffset + inst_offset + soffset + size > num_records: loads and LDS-DMA then deliver 0, stores
-// and atomics do nothing. Structured and swizzled buffers are not known here and stop the run.
+// What is out of range (exec/lane_addresses.h) loads and LDS-DMA deliver as 0, and stores and
+// atomics do not write. Structured and swizzled buffers are not known here and stop the run.
 #include "emulator/exec/lane_addresses.h"
 #include "emulator/exec/lds_dma.h"
 #include "emulator/state/memory.h"
@@ -24,21 +23,30 @@ class Buffer : public BufferAddresses {
   }
 };
 
+// Where a lane loads from: memory, or `partly`, filled with what is in range and zeros.
 template <Transfer kTransfer>
 const uint8_t* LanePointer(Wave& wave, const Instruction& instruction, const Buffer& buffer,
-                           int lane) {
+                           int lane, uint8_t* partly) {
   const uint64_t offset = buffer.Offset(lane);
-  if (!buffer.InRange(offset, kTransfer.bytes)) return nullptr;
-  return LoadPointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, lane);
+  const uint32_t inside = buffer.BytesInRange(offset, kTransfer.bytes);
+  if (inside == kTransfer.bytes) [[likely]]
+    return LoadPointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, lane);
+  std::memset(partly, 0, kTransfer.bytes);
+  if (inside != 0) {
+    const uint64_t address = buffer.base() + offset;
+    std::memcpy(partly, LoadPointer(wave, instruction, address, inside, lane), inside);
+  }
+  return partly;
 }
 
 template <Transfer kTransfer>
 void ExecLoad(Wave& wave, const Instruction& instruction) {
   const Buffer buffer(wave, instruction);
+  uint8_t partly[kTransfer.bytes];
   if (instruction.mem.lds) {
     if constexpr (kTransfer.kind == Transfer::kDwords && kTransfer.bytes != 8) {
       LdsDma<kTransfer>(wave, instruction, [&](int l) {
-        return LanePointer<kTransfer>(wave, instruction, buffer, l);
+        return LanePointer<kTransfer>(wave, instruction, buffer, l, partly);
       });
       return;
     }
@@ -47,9 +55,8 @@ void ExecLoad(Wave& wave, const Instruction& instruction) {
   InFlight& result = Issue(wave, instruction, Counter::kLoad);
   ToRegisters<kTransfer>(wave, instruction, &result);
   ForLanes(wave.exec, [&](int l) {
-    static constexpr uint8_t kZero[16] = {};
-    const uint8_t* from = LanePointer<kTransfer>(wave, instruction, buffer, l);
-    TakeLane<kTransfer>(from ? from : kZero, result.data.data(), l);
+    TakeLane<kTransfer>(LanePointer<kTransfer>(wave, instruction, buffer, l, partly),
+                        result.data.data(), l);
   });
   Push(wave, instruction, result);
 }
@@ -60,9 +67,16 @@ void ExecStore(Wave& wave, const Instruction& instruction) {
   const uint32_t* data = wave.Row(instruction.src[1].index);
   ForLanes(wave.exec, [&](int l) {
     const uint64_t offset = buffer.Offset(l);
-    if (!buffer.InRange(offset, kTransfer.bytes)) return;
-    GiveLane<kTransfer>(StorePointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, l),
-                        data, l);
+    const uint32_t inside = buffer.BytesInRange(offset, kTransfer.bytes);
+    if (inside == 0) return;
+    uint8_t* const to = StorePointer(wave, instruction, buffer.base() + offset, inside, l);
+    if (inside == kTransfer.bytes) [[likely]] {
+      GiveLane<kTransfer>(to, data, l);
+      return;
+    }
+    uint8_t all[kTransfer.bytes];
+    GiveLane<kTransfer>(all, data, l);
+    std::memcpy(to, all, inside);
   });
   Push(wave, instruction, Issue(wave, instruction, Counter::kStore));
 }

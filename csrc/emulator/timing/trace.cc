@@ -46,9 +46,8 @@ void ForLines(const Wave& wave, const Instruction& instruction, LineNumbers* num
       const BufferAddresses addresses(wave, instruction);
       each_lane([&](int lane) {
         const uint64_t offset = addresses.Offset(lane);
-        if (addresses.InRange(offset, bytes)) {
-          numbers->ForRange(addresses.base() + offset, bytes, fn);
-        }
+        const uint32_t inside = addresses.BytesInRange(offset, bytes);
+        if (inside != 0) numbers->ForRange(addresses.base() + offset, inside, fn);
       });
       return;
     }

@@ -103,6 +103,11 @@ def test_buffer_encoding_and_range():
             2,
         ),
     }
+    cases["partly"] = Case(
+        resource.replace("192", "184") + "v_lshlrev_b32 v2, 4, v0\n"
+        "buffer_load_b128 v[64:67], v2, s[12:15], null offen\ns_wait_loadcnt 0x0",
+        4,
+    )
     # Stored where the results go later, so this one runs first; and read back.
     stores = "v_mov_b32 v18, v16\nv_mov_b32 v19, v17\nv_lshlrev_b32 v2, 4, v0\n"
     stores += resource.replace("192", "512").replace("s4", "s6").replace("s5", "s7")
@@ -116,6 +121,13 @@ def test_buffer_encoding_and_range():
     # 192 bytes are there; what lies past them reads as zero.
     expected = np.where(LANES < 16, rows[:, 1], 0).astype(np.uint32)
     assert_same(out["offen"][:, 0], expected, "buffer_load_b32")
+    partly = np.stack(
+        [
+            np.where(4 * (4 * LANES + d) < 184, rows[0].ravel()[(4 * LANES + d) % 64], 0)
+            for d in range(4)
+        ]
+    )
+    assert_same(out["partly"][0], partly.astype(np.uint32), "buffer_load_b128, partly in range")
     for i in (0, 1):
         assert (out["soffset"][:, i] == rows[0, 0, 18 + i]).all()
 

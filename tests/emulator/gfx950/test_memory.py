@@ -232,6 +232,53 @@ def test_buffer_range():
     assert_same(actual, np.stack(expected), "buffer range")
 
 
+@pytest.mark.parametrize("records", [756, 760, 764, 767])
+def test_buffer_range_by_dwords(records):
+    """The dwords of one access that are in range are loaded and stored, the others are not."""
+    rows = _data(18, 6)
+    rows[0] = LANE * 16
+    body = (
+        "s_mov_b32 s24, s4\ns_and_b32 s25, s5, 0xffff\n"
+        f"s_movk_i32 s26, {records}\ns_mov_b32 s27, 0x27000\ns_mov_b32 m0, 0\ns_nop 0\n"
+        "buffer_load_dwordx4 v[64:67], v16, s[24:27], 0 offen\n"
+        "buffer_load_dwordx3 v[68:70], v16, s[24:27], 0 offen\n"
+        "buffer_load_dwordx2 v[72:73], v16, s[24:27], 0 offen offset:4\n"
+        "buffer_load_dwordx4 v16, s[24:27], 0 offen lds\n"
+        + WAIT
+        + "v_mov_b32 v71, 0\nds_read_b128 v[74:77], v16\n"
+        "buffer_store_dwordx4 v[18:21], v16, s[24:27], 0 offen\n"
+        + WAIT
+        + "global_load_dwordx4 v[78:81], v16, s[4:5]\n"
+        + WAIT
+    )
+    actual = _run(body, rows, 18, lds_bytes=1024)
+    memory = rows.reshape(-1)[:256].reshape(64, 4)
+    inside = (np.arange(256).reshape(64, 4) + 1) * 4 <= records
+    loaded = np.where(inside, memory, 0)
+    expected = np.zeros((18, 64), np.uint32)
+    expected[0:4] = expected[10:14] = loaded.T
+    expected[4:7] = loaded.T[:3]
+    expected[8:10] = loaded.T[1:3]
+    expected[14:18] = np.where(inside, rows[2:6].T, memory).T
+    assert_same(actual, expected, "buffer range by dwords")
+
+
+def test_buffer_atomics_are_in_range_as_a_whole():
+    rows = _data(19, 4)
+    rows[0] = LANE * 16
+    body = (
+        "s_mov_b32 s24, s4\ns_and_b32 s25, s5, 0xffff\ns_movk_i32 s26, 756\n"
+        "s_mov_b32 s27, 0x27000\n"
+        "buffer_atomic_swap_x2 v[18:19], v16, s[24:27], 0 offen\n"
+        + WAIT
+        + "global_load_dwordx4 v[64:67], v16, s[4:5]\n"
+        + WAIT
+    )
+    expected = rows.reshape(-1).reshape(64, 4).copy()
+    expected[:47, :2] = rows[2:4, :47].T  # lane 47 would end at byte 760
+    assert_same(_run(body, rows, 4), expected.T, "atomics")
+
+
 @pytest.mark.parametrize(
     "dwords",
     [
