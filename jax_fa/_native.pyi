@@ -83,6 +83,7 @@ class EmulatorCode:
         buffers: list[tuple[str, int, int]],
         lds_bytes: int,
         schedule: str,
+        arrival: str,
         seed: int,
         checks: bool,
         collect: bool,
@@ -105,6 +106,7 @@ def emulator_settings() -> dict[str, Any]:
 
 def set_emulator_settings(
     schedule: str,
+    arrival: str,
     seed: int,
     checks: bool,
     collect: bool,

@@ -44,6 +44,10 @@ class CodeObject {
 
 enum class Schedule : uint8_t { kRoundRobin, kRunToBarrier, kReverse, kRandom };
 
+// When the result of a load is there: as late as the ISA allows, when a wait proves it; at once, as
+// on a chip that is never busy; or at random in between.
+enum class Arrival : uint8_t { kLate, kEarly, kRandom };
+
 // Host memory that the kernel may touch, at `address` (its own host address when 0).
 struct Allocation {
   std::string name;
@@ -55,6 +59,7 @@ struct Allocation {
 
 struct LaunchOptions {
   Schedule schedule = Schedule::kRoundRobin;
+  Arrival arrival = Arrival::kLate;
   uint64_t seed = 0;
   bool checks = true;
   bool collect = false;  // findings are listed instead of raised

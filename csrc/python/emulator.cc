@@ -37,16 +37,23 @@ constexpr std::array<std::pair<const char*, Schedule>, 4> kSchedules = {{
     {"random", Schedule::kRandom},
 }};
 
-Schedule ParseSchedule(const std::string& name) {
-  for (const auto& [known, schedule] : kSchedules) {
-    if (name == known) return schedule;
+constexpr std::array<std::pair<const char*, Arrival>, 3> kArrivals = {{
+    {"late", Arrival::kLate},
+    {"early", Arrival::kEarly},
+    {"random", Arrival::kRandom},
+}};
+
+// The value of an option by its name. Python has refused other names.
+template <class T, size_t kCount>
+T Named(const std::array<std::pair<const char*, T>, kCount>& names, const std::string& name) {
+  for (const auto& [known, value] : names) {
+    if (name == known) return value;
   }
-  throw nb::value_error(
-      ("schedule must be round_robin, run_to_barrier, reverse or random; got '" + name + "'")
-          .c_str());
+  throw nb::value_error(("no option is named '" + name + "'").c_str());
 }
-const char* ScheduleName(Schedule schedule) {
-  return kSchedules[static_cast<size_t>(schedule)].first;
+template <class T, size_t kCount>
+const char* NameOf(const std::array<std::pair<const char*, T>, kCount>& names, T value) {
+  return names[static_cast<size_t>(value)].first;
 }
 
 nb::dict KernelDict(const Kernel& kernel) {
@@ -173,15 +180,17 @@ using PyBuffer = std::tuple<std::string, uintptr_t, size_t>;
 nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
                    const std::array<uint32_t, 3>& grid, const std::array<uint32_t, 3>& block,
                    const nb::bytes& kernarg, const std::vector<PyBuffer>& buffers,
-                   uint32_t lds_bytes, const std::string& schedule, uint64_t seed, bool checks,
-                   bool collect, int threads, uint64_t max_instructions_per_wave, bool timing,
+                   uint32_t lds_bytes, const std::string& schedule, const std::string& arrival,
+                   uint64_t seed, bool checks, bool collect, int threads,
+                   uint64_t max_instructions_per_wave, bool timing,
                    const std::vector<uint64_t>& workgroups) {
   std::vector<Allocation> allocations;
   for (const auto& [name, address, bytes] : buffers) {
     allocations.push_back({name, reinterpret_cast<void*>(address), bytes, true, 0});
   }
   LaunchOptions options;
-  options.schedule = ParseSchedule(schedule);
+  options.schedule = Named(kSchedules, schedule);
+  options.arrival = Named(kArrivals, arrival);
   options.seed = seed;
   options.checks = checks;
   options.collect = collect;
@@ -210,7 +219,8 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
 nb::dict SettingsDict() {
   const EmulatorSettings settings = GetEmulatorSettings();
   nb::dict dict;
-  dict["schedule"] = ScheduleName(settings.schedule);
+  dict["schedule"] = NameOf(kSchedules, settings.schedule);
+  dict["arrival"] = NameOf(kArrivals, settings.arrival);
   dict["seed"] = settings.seed;
   dict["checks"] = settings.checks;
   dict["collect"] = settings.collect;
@@ -220,10 +230,11 @@ nb::dict SettingsDict() {
   return dict;
 }
 
-void SetSettings(const std::string& schedule, uint64_t seed, bool checks, bool collect, int threads,
-                 bool timing, const std::vector<uint64_t>& workgroups) {
-  SetEmulatorSettings(
-      {ParseSchedule(schedule), seed, checks, collect, threads, timing, workgroups});
+void SetSettings(const std::string& schedule, const std::string& arrival, uint64_t seed,
+                 bool checks, bool collect, int threads, bool timing,
+                 const std::vector<uint64_t>& workgroups) {
+  SetEmulatorSettings({Named(kSchedules, schedule), Named(kArrivals, arrival), seed, checks,
+                       collect, threads, timing, workgroups});
 }
 
 nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
@@ -261,7 +272,7 @@ static void BindCode(nb::module_& module) {
       .def("instructions", &Instructions, "kernel"_a)
       .def("occupancy", &OccupancyDict, "kernel"_a, "lanes"_a, "lds_bytes"_a)
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
-           "lds_bytes"_a, "schedule"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
+           "lds_bytes"_a, "schedule"_a, "arrival"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
            "max_instructions_per_wave"_a, "timing"_a, "workgroups"_a);
 }
 
@@ -282,7 +293,7 @@ void BindEmulator(nb::module_& module) {
   if (!BoundBefore<CodeObject>(module, "EmulatorCode")) BindCode(module);
   if (!BoundBefore<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")) BindRecorder(module);
   module.def("emulator_settings", &SettingsDict);
-  module.def("set_emulator_settings", &SetSettings, "schedule"_a, "seed"_a, "checks"_a, "collect"_a,
-             "threads"_a, "timing"_a, "workgroups"_a);
+  module.def("set_emulator_settings", &SetSettings, "schedule"_a, "arrival"_a, "seed"_a, "checks"_a,
+             "collect"_a, "threads"_a, "timing"_a, "workgroups"_a);
   BindTiming(module);
 }

@@ -64,6 +64,7 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
   const EmulatorSettings settings = GetEmulatorSettings();
   emulator::LaunchOptions options;
   options.schedule = settings.schedule;
+  options.arrival = settings.arrival;
   options.seed = settings.seed;
   options.checks = settings.checks;
   options.collect = settings.collect;

@@ -16,6 +16,7 @@ namespace jax_fa {
 
 struct EmulatorSettings {
   emulator::Schedule schedule = emulator::Schedule::kRoundRobin;
+  emulator::Arrival arrival = emulator::Arrival::kLate;
   uint64_t seed = 0;
   bool checks = false;               // costs time: tests switch it on
   bool collect = false;              // findings are recorded instead of raised

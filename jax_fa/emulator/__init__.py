@@ -15,6 +15,7 @@ not know.
 """
 
 from jax_fa.emulator.arguments import Kernel
+from jax_fa.emulator.launch import Arrival as Arrival
 from jax_fa.emulator.launch import (
     CodeObject,
     EmulatorError,

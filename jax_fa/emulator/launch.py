@@ -17,6 +17,7 @@ from jax_fa.emulator.arguments import Kernel, address_of, check_segment, pack
 EmulatorError = _native.EmulatorError
 
 Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
+Arrival = Literal["late", "early", "random"]
 Checks = bool | Literal["collect"]
 
 # A hundred million instructions take tens of seconds to emulate; a wave that walks over a million
@@ -117,6 +118,7 @@ class CodeObject:
         buffers: Sequence[np.ndarray] = (),
         lds_bytes: int = 0,
         schedule: Schedule = "round_robin",
+        arrival: Arrival = "late",
         seed: int = 0,
         checks: Checks = True,
         timing: bool = False,
@@ -141,7 +143,11 @@ class CodeObject:
           schedule: which wave of a workgroup runs when: turns ("round_robin", and "reverse" from
             the last wave on), each wave up to its next barrier ("run_to_barrier"), or turns of
             random waves and lengths ("random").
-          seed: where "random" starts from.
+          arrival: when the result of a load is in its registers or in LDS: not before a wait proves
+            it there, which is all that the ISA promises ("late"); with the load itself, as most
+            chips would have it most of the time ("early"); or anywhere between, and on gfx1201 one
+            load before another ("random"). ``checks`` find the same under each.
+          seed: where "random" schedules and arrivals start from.
           checks: True raises at the first finding, "collect" lists them in the result, False looks
             for none.
           timing: model the time that the launch would take on the chip.
@@ -186,7 +192,8 @@ class CodeObject:
             kernarg=segment,
             buffers=[(name, *address_of(name, array)) for name, array in named],
             lds_bytes=_unsigned(lds_bytes, 32, "lds_bytes"),
-            schedule=_schedule(schedule),
+            schedule=_one_of(Schedule, "schedule", schedule),
+            arrival=_one_of(Arrival, "arrival", arrival),
             seed=_unsigned(seed, 64, "seed"),
             **_checks(checks),
             threads=_thread_count(threads),
@@ -204,6 +211,7 @@ class CodeObject:
 def configure(
     *,
     schedule: Schedule | None = None,
+    arrival: Arrival | None = None,
     seed: int | None = None,
     checks: Checks | None = None,
     threads: int | None = None,
@@ -214,8 +222,9 @@ def configure(
 
     The settings belong to the process, not to the thread, and a call takes those in force when it
     executes: under asynchronous dispatch, wait for results (``jax.block_until_ready``) within the
-    context. The start is ``schedule="round_robin"``, one thread per core and ``checks=False``
-    (unlike ``CodeObject.launch``: model code wants the speed; tests switch checks on here).
+    context. The start is ``schedule="round_robin"``, ``arrival="late"``, one thread per core and
+    ``checks=False`` (unlike ``CodeObject.launch``: model code wants the speed; tests switch checks
+    on here).
 
     A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
     error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
@@ -225,7 +234,9 @@ def configure(
     before = _native.emulator_settings()
     wanted = dict(before)
     if schedule is not None:
-        wanted["schedule"] = _schedule(schedule)
+        wanted["schedule"] = _one_of(Schedule, "schedule", schedule)
+    if arrival is not None:
+        wanted["arrival"] = _one_of(Arrival, "arrival", arrival)
     if seed is not None:
         wanted["seed"] = _unsigned(seed, 64, "seed")
     if checks is not None:
@@ -311,11 +322,11 @@ def _thread_count(threads: int | None) -> int:
     return int(threads)
 
 
-def _schedule(schedule: Schedule) -> Schedule:
-    if schedule not in get_args(Schedule):
-        names = ", ".join(map(repr, get_args(Schedule)))
-        raise ValueError(f"schedule must be one of {names}; got {schedule!r}")
-    return schedule
+def _one_of(choices: Any, name: str, value: str) -> str:
+    if value not in get_args(choices):
+        names = ", ".join(map(repr, get_args(choices)))
+        raise ValueError(f"{name} must be one of {names}; got {value!r}")
+    return value
 
 
 def _timing(timing: bool) -> bool:

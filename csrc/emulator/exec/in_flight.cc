@@ -4,11 +4,14 @@
 #include <cstring>
 
 #include "emulator/check/check.h"
+#include "emulator/chip/chip.h"
+#include "emulator/object/launch_context.h"
+#include "emulator/state/random.h"
 
 namespace jax_fa::emulator {
 namespace {
 
-void DeliverVector(Wave& wave, const InFlight& result) {
+void LandInVector(Wave& wave, const InFlight& result) {
   if (result.lanes == ~uint64_t{0} && !result.merge_16) {
     // Whole rows, which lie one after another on both sides.
     uint32_t* rows = wave.Row(result.first_register);
@@ -39,7 +42,7 @@ void DeliverVector(Wave& wave, const InFlight& result) {
   }
 }
 
-void DeliverLds(Wave& wave, const InFlight& result) {
+void LandInLds(Wave& wave, const InFlight& result) {
   uint8_t* lds = wave.group->lds.data() + result.lds_address;
   const uint32_t lane_bytes = result.dwords * 4u;
   for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
@@ -50,12 +53,15 @@ void DeliverLds(Wave& wave, const InFlight& result) {
   }
 }
 
-void Deliver(Wave& wave, const InFlight& result) {
+// The bytes are there. Only once: what the program writes over them stays.
+void Land(Wave& wave, InFlight& result) {
+  if (result.landed) return;
+  result.landed = true;
   switch (result.destination) {
     case InFlight::kNone:
       break;
     case InFlight::kVector:
-      DeliverVector(wave, result);
+      LandInVector(wave, result);
       break;
     case InFlight::kScalar:
       for (uint32_t dword = 0; dword < result.dwords; ++dword) {
@@ -64,10 +70,9 @@ void Deliver(Wave& wave, const InFlight& result) {
       }
       break;
     case InFlight::kLds:
-      DeliverLds(wave, result);
+      LandInLds(wave, result);
       break;
   }
-  CheckArrived(wave, result);
 }
 
 }  // namespace
@@ -86,6 +91,7 @@ InFlight& Issue(Wave& wave, const Instruction& instruction, Counter counter, Cou
   result.lanes = 0;
   result.lds_address = 0;
   result.pc = instruction.pc;
+  result.landed = false;
   return result;
 }
 
@@ -102,6 +108,25 @@ void Push(Wave& wave, const Instruction& instruction, InFlight& result) {
   CheckIssued(wave, instruction, result);
   wave.in_flight.push_back(std::move(wave.recycled.back()));
   wave.recycled.pop_back();
+  if (wave.arrival == Arrival::kEarly) Land(wave, result);
+  if (wave.arrival == Arrival::kRandom) LetSomeLand(wave);
+}
+
+void LetSomeLand(Wave& wave) {
+  constexpr uint64_t kOneOf = 4;
+  const bool loads_in_order = wave.group->launch->program->chip->loads_write_in_order;
+  uint32_t held = 0;  // counters of which an older result is not there
+  for (const auto& result : wave.in_flight) {
+    if (result->landed || result->destination == InFlight::kNone) continue;
+    const uint32_t counter = CounterBit(result->counter);
+    const bool in_order = result->in_order && (loads_in_order || result->counter != Counter::kLoad);
+    if (in_order && (held & counter) != 0) continue;
+    if (NextRandom(&wave.random) % kOneOf == 0) {
+      Land(wave, *result);
+    } else if (in_order) {
+      held |= counter;
+    }
+  }
 }
 
 void WaitFor(Wave& wave, uint32_t counters, uint32_t count) {
@@ -132,7 +157,8 @@ void WaitFor(Wave& wave, uint32_t counters, uint32_t count) {
       }
       result->unproven &= ~counters;
       if (result->unproven == 0) {
-        Deliver(wave, *result);
+        Land(wave, *result);
+        CheckArrived(wave, *result);
         wave.recycled.push_back(std::move(result));
         continue;
       }

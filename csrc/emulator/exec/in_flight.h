@@ -1,4 +1,4 @@
-// Results under way: how memory instructions hand in what will arrive later, and how waits deliver.
+// Results under way: how memory instructions hand in what will land later, and how waits prove it.
 //
 //     InFlight& result = Issue(wave, instruction, Counter::kLoad);   // a recycled record, reset
 //     result.destination = InFlight::kVector;
@@ -30,12 +30,16 @@ void Push(Wave& wave, const Instruction& instruction, InFlight& result);
 constexpr uint32_t CounterBit(Counter counter) { return 1u << static_cast<uint32_t>(counter); }
 
 // The wave's counter (a set of CounterBit: what shares one hardware counter) is known to be at most
-// `count`: delivers every result that this proves.
+// `count`: every result that this proves is there.
 //
 // In-order results arrive oldest first. Out-of-order ones (SMEM, FLAT) may come at any time, so
 // only a wait for 0 proves them, and with some of them pending the others are proven just as far as
 // if all the out-of-order results had come first.
 void WaitFor(Wave& wave, uint32_t counters, uint32_t count);
+
+// Under Arrival::kRandom: time passes, and some results land. What the chip writes in order lands
+// in order.
+void LetSomeLand(Wave& wave);
 
 // What s_waitcnt asks for, which has all counters in one operand: vmcnt in bits [3:0] and [15:14],
 // expcnt in [6:4], lgkmcnt in [11:8]. LDS and scalar memory share lgkmcnt. All bits set: no wait.

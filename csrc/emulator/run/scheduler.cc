@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "emulator/decode/disassemble.h"
+#include "emulator/exec/in_flight.h"
 #include "emulator/run/wave_setup.h"
+#include "emulator/state/random.h"
 
 namespace jax_fa::emulator {
 namespace {
@@ -19,12 +21,8 @@ constexpr uint32_t kTurnsPerPoll = 1024;
 // that it shows.
 constexpr uint8_t kPoison = 0xff;
 
-uint64_t NextRandom(uint64_t* state) {  // splitmix64
-  uint64_t z = (*state += 0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
+// Between the seeds of workgroups, and of waves.
+constexpr uint64_t kGroupStep = 0x9e3779b97f4a7c15, kWaveStep = 64;
 
 constexpr Opcode kNoOpcode = {
     kEncodingCount, 0, "(no instruction)", OpClass::kNop, nullptr, 0, 0, {}, 0};
@@ -103,6 +101,9 @@ void Worker::Reset(uint64_t group_index) {
     wave.issued = 0;
     wave.executed = 0;
     wave.priority = 0;
+    wave.arrival = launch_.options->arrival;
+    wave.random =
+        launch_.options->seed * kGroupStep + group_index * kWaveStep + wave.index_in_group;
     SetUpWave(launch_, &wave);
   }
 }
@@ -140,6 +141,7 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
 }
 
 void Worker::Turn(Wave& wave, int64_t budget) {
+  if (wave.arrival == Arrival::kRandom) LetSomeLand(wave);
   if (launch_.timing) {
     group_.checker ? RunWave<true, true>(wave, budget) : RunWave<false, true>(wave, budget);
   } else {
@@ -196,7 +198,7 @@ bool Worker::RunRandom(uint64_t* state) {
 void Worker::Run(uint64_t group_index, bool poll) {
   poll_ = poll;
   Reset(group_index);
-  uint64_t random = launch_.options->seed * 0x9e3779b97f4a7c15 + group_index;
+  uint64_t random = launch_.options->seed * kGroupStep + group_index;
   bool ran = true;
   while (ran) {
     switch (launch_.options->schedule) {

@@ -17,7 +17,8 @@ namespace jax_fa::emulator {
 
 class Memory;  // state/memory.h: registered allocations, address -> host pointer
 struct Region;
-class Checker;  // check/check.h: null when checks are off
+enum class Arrival : uint8_t;  // emulator.h
+class Checker;                 // check/check.h: null when checks are off
 struct Workgroup;
 
 // Rows of the vector register file are always 64 lanes apart, also for wave32.
@@ -46,9 +47,9 @@ inline constexpr uint64_t kPrivateAperture = uint64_t{0x00020000} << 32;
 // gfx1201: loadcnt = kLoad, storecnt = kStore, dscnt = kDs, kmcnt = kKm.
 enum class Counter : uint8_t { kLoad, kStore, kDs, kKm, kExp, kSample, kBvh, kCount };
 
-// A result under way: its bytes were taken at issue, and become visible when the counter of the
-// wave has fallen far enough that a wait proves them there. Filled and pushed as exec/in_flight.h
-// says.
+// A result under way: its bytes were taken at issue. It lands in its registers or in LDS when the
+// launch's Arrival says, and is under way until the counter of the wave has fallen far enough that
+// a wait proves it there. Filled and pushed as exec/in_flight.h says.
 struct InFlight {
   Counter counter = Counter::kLoad;
   Counter also = Counter::kCount;  // a second counter that must prove it too; kCount: none
@@ -65,6 +66,7 @@ struct InFlight {
   // Set by Push: the order of issue within the wave, and the counters that still have to prove it.
   uint64_t sequence = 0;
   uint32_t unproven = 0;
+  bool landed = false;
   // [dwords][kLaneStride] (vector, LDS), [dwords] (scalar)
   std::array<uint32_t, 4 * kLaneStride> data;
 };
@@ -96,6 +98,8 @@ struct Wave {
   uint8_t round_f32 = 0, round_f64 = 0, denorm_f32 = 3, denorm_f64 = 3;
   bool dx10_clamp = true, ieee = true;
   int priority = 0;
+  Arrival arrival = {};
+  uint64_t random = 0;  // state of the draws of Arrival::kRandom
   uint32_t index_in_group = 0;
   uint64_t barrier_phase = 0;  // Workgroup::barrier_phase at this wave's signal
   bool barrier_signalled = false;
