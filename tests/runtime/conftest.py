@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent / "hip_stand_in" / "hip_stand_in.cc"
 PRELUDE = """
 import ctypes, importlib.util, json, sys, threading
 libraries = [ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL) for path in json.loads(sys.argv[1])]
-MEMORY = 4096  # of the devices, below all that this process has mapped
+MEMORY = 1 << 47  # of the devices, above all that a process can have mapped
 if libraries:
     hip = libraries[0]
     hip.hip_stand_in_log.restype = ctypes.c_char_p

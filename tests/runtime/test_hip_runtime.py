@@ -47,7 +47,9 @@ def test_launch(run):
     assert launch["block"] == "512"
     assert int(launch["grid"]) == 2 * 4  # one tile of queries a head: B * N
     arguments = bytes.fromhex(launch["arguments"])
-    assert [int.from_bytes(arguments[i : i + 8], "little") for i in range(0, 40, 8)] == [4096] * 5
+    assert [int.from_bytes(arguments[i : i + 8], "little") for i in range(0, 40, 8)] == [
+        1 << 47
+    ] * 5
     assert len(lines) == 2
 
 

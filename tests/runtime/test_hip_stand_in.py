@@ -2,6 +2,8 @@
 
 import pytest
 
+from jax_fa import _native, emulator
+
 # `launch(...)` is one launch of a kernel that works; each case breaks one thing of it.
 PRELUDE = """
 import struct
@@ -103,7 +105,18 @@ answer([name(launch(kernel, block=(257, 1, 1))), name(launch(kernel, lds=(64 << 
     assert refuse(code, "gfx1201") == ["hipErrorLaunchFailure", "hipErrorInvalidValue"]
 
 
+def _of_lds(size):
+    return repr(b".group_segment_fixed_size\xce" + size.to_bytes(4, "big"))
+
+
 # MessagePack has 1 as 01, 512 as cd 02 00; one text of the same length for another.
+_LDS = (
+    emulator.CodeObject(_native.code_object("gfx950"))
+    .kernels["flash_bfloat16_h128_plain"]
+    .lds_bytes
+)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
@@ -123,11 +136,7 @@ answer([name(launch(kernel, block=(257, 1, 1))), name(launch(kernel, lds=(64 << 
             r"b'.group_segment_fixed_size\xcd\xff\xff'",
             "Success",
         ),
-        (
-            r"b'.group_segment_fixed_size\xce\x00\x01\x08\x00'",
-            r"b'.group_segment_fixed_size\xce\x00\x11\x08\x00'",
-            "LaunchOutOfResources",
-        ),
+        (_of_lds(_LDS), _of_lds(2**20), "LaunchOutOfResources"),
     ],
 )
 def test_metadata_decides(refuse, old, new, error):

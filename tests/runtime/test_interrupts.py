@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 
-# What a user sees within a second, measured from the signal on. Uninterrupted, long() takes over
-# ten times that, and short() a few seconds.
+# What a user sees within a second, measured from the signal on. Uninterrupted, the call on `long`
+# takes over ten times that, and the one on `short` two seconds, on a machine of whatever speed.
 LIMIT = 1.0
 
 PRELUDE = """
@@ -28,11 +28,15 @@ def called(q):  # a program that XLA takes for cheap, and runs on the thread tha
 def queued(q):  # one that it runs on a thread of its own
     return attend(q + (weight @ weight)[0, 0].astype(q.dtype))
 
-SHAPES = (24, 4096, 8, 64), (3, 2048, 8, 64), (1, 8, 1, 64)
 weight = jnp.zeros((512, 512))
-long, short, tiny = (jnp.ones(s, jnp.bfloat16) for s in SHAPES)
+tiny, one = (jnp.ones((1, t, 8, 64), jnp.bfloat16) for t in (8, 2048))
 for run in (called, queued, attend):  # compiled before
     jax.block_until_ready(run(tiny))
+jax.block_until_ready(called(one))
+begin = time.monotonic()
+jax.block_until_ready(called(one))
+count = 1 + int(2 / (time.monotonic() - begin))
+short, long = (jnp.ones((n, 2048, 8, 64), jnp.bfloat16) for n in (count, 8 * count))
 compiled = {run: run.lower(long).compile() for run in (called, queued)}
 sent = []
 
@@ -135,7 +139,7 @@ for program in (called, queued):
     end = time.monotonic()
     timer.join()
     correct.append(bool((out == 1).all()))
-    correct.append(end - sent[-1])
+    correct.append(end > sent[-1])
 same = handler() == before
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 timer = send(0.3)
@@ -145,9 +149,7 @@ timer.join()
 answer([correct, [h - s for h, s in zip(heard, sent)], same])
 """
     correct, heard_after, same_handler = run(code)
-    called, called_seconds, queued, queued_seconds, *ignored = correct
-    assert all([called, queued, *ignored])
-    assert min(called_seconds, queued_seconds) > 0.5  # the signal did come during the call
+    assert all(correct)  # the results, and that the signal came before the call's end
     assert len(heard_after) == 2
     assert max(heard_after) < LIMIT
     assert same_handler

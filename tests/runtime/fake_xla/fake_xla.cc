@@ -19,7 +19,14 @@ struct XLA_FFI_Error {
   std::string message;
 };
 
-struct XLA_FFI_ExecutionContext {
+// Tests are compiled with the headers of the jaxlib that is there, which renamed some things.
+#if XLA_FFI_API_MINOR < 4
+using XLA_FFI_Error_GetDetails_Args = XLA_FFI_Error_GetMessage_Args;
+#define XLA_FFI_InvokeContext XLA_FFI_ExecutionContext
+#define XLA_FFI_Error_GetDetails XLA_FFI_Error_GetMessage
+#endif
+
+struct XLA_FFI_InvokeContext {
   void* stream;
   int32_t ordinal;
   bool on_gpu;
@@ -47,7 +54,7 @@ int refused_allocations = 0;
 XLA_FFI_Error* CreateError(XLA_FFI_Error_Create_Args* args) {
   return new XLA_FFI_Error{args->message};
 }
-void GetMessage(XLA_FFI_Error_GetMessage_Args* args) {
+void GetDetails(XLA_FFI_Error_GetDetails_Args* args) {
   args->message = args->error->message.c_str();
 }
 void DestroyError(XLA_FFI_Error_Destroy_Args* args) { delete args->error; }
@@ -76,7 +83,7 @@ const XLA_FFI_Api& Api() {
     api.api_version = {XLA_FFI_Api_Version_STRUCT_SIZE, nullptr, XLA_FFI_API_MAJOR,
                        XLA_FFI_API_MINOR};
     api.XLA_FFI_Error_Create = CreateError;
-    api.XLA_FFI_Error_GetMessage = GetMessage;
+    api.XLA_FFI_Error_GetDetails = GetDetails;
     api.XLA_FFI_Error_Destroy = DestroyError;
     api.XLA_FFI_Stream_Get = GetStream;
     api.XLA_FFI_DeviceOrdinal_Get = GetDeviceOrdinal;
