@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import pytest
 from operations import KERNELS, OPERATIONS
+from sweeps import swept
 
-PROMOTIONS = {
-    "rank": lambda: jax.numpy_rank_promotion("raise"),
-    "dtype": lambda: jax.numpy_dtype_promotion("strict"),
-}
+
+@contextlib.contextmanager
+def no_promotion():
+    """Neither of ranks nor of dtypes."""
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        yield
 
 
 def directions(name, dtype, implementation):
@@ -34,29 +39,36 @@ def lower(f, operands):
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("mode", PROMOTIONS)
-def test_nothing_is_promoted(mode, name):
+def test_nothing_is_promoted(name):
     for f, operands in directions(name, "bfloat16", "xla"):
-        with PROMOTIONS[mode]():
+        with no_promotion():
             lower(f, operands)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_nor_in_other_dtypes(dtype):
     for f, operands in directions("dense", dtype, "xla"):
-        with PROMOTIONS["dtype"]():
+        with no_promotion():
             lower(f, operands)
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("mode", PROMOTIONS)
-def test_nothing_is_promoted_for_kernels(mode, name):
+def test_nothing_is_promoted_for_kernels(name):
     for f, operands in directions(name, "bfloat16", None):
-        with PROMOTIONS[mode]():
+        with no_promotion():
             jax.jit(lambda *x, f=f: f(*x)).trace(*operands).lower(lowering_platforms=("rocm",))
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    "name",
+    swept(
+        OPERATIONS,
+        [
+            *("dense", "segment ids", "varlen", "paged decode", "nn, bias and mask", "merge"),
+            *("append to pages", "cu_seqlens_to_segment_ids", "segment_ids_to_cu_seqlens"),
+        ],
+    ),
+)
 def test_nothing_is_transferred(name):
     operation = OPERATIONS[name]
     operands = operation.problem.operands("bfloat16")
