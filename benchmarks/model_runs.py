@@ -81,11 +81,25 @@ def run_ours(case: Case) -> Run:
     parts = []
     for launch in launched:
         count = launch.grid[0]
-        # csrc/kernels/attention/scheduler.h: what shares a key head follows one another on one die.
-        order = np.arange(count * repeats) // dies // (1 if packs_heads else group) % count
+        in_passes = case.causal and dies > 1 and not packs_heads
+        order = _dispatched(count, repeats, dies, 1 if packs_heads else group, in_passes)
         moved = float(sum(case.operand_bytes.values())) if launch is launched[0] else 0.0
         parts.append((launch, Samples(launch.trace, count, order, moved, moved)))
     return Run("jax_fa", emulator.CodeObject(_native.code_object(case.target)), parts)
+
+
+def _dispatched(count: int, repeats: int, dies: int, group: int, in_passes: bool) -> np.ndarray:
+    """By workgroup of the whole grid, which of the `count` of one head does the same work.
+
+    csrc/kernels/attention/scheduler.h: what shares a key head follows one another on one die; under
+    a causal mask, on a chip of several, in passes through all heads.
+    """
+    order, left = [], count
+    while left:
+        tiles = max(1, 1 << (left // 2).bit_length() - 1) if in_passes and left > 1 else left
+        order.append(count - left + np.arange(tiles * repeats) // dies // group % tiles)
+        left -= tiles
+    return np.concatenate(order)
 
 
 def _launches(

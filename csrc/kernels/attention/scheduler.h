@@ -5,8 +5,12 @@
 // equal modulo the number of dies, since ids go round the dies and each die has its own L2: id %
 // kDies picks the die, consecutive rounds stay within a unit. Units left over when their number is
 // no multiple of kDies are spread over all dies. Within a unit the last query tiles come first:
-// under a causal mask they are the longest. Every id has exactly one (query tile, head, sequence,
-// split), whatever the numbers; locality is all that depends on how ids are placed.
+// under a causal mask they are the longest. There the ids are divided into passes, too, each
+// through all units: of n tiles that a unit has left, a pass makes the last 2^floor(log2(n / 2)). A
+// chip that ends with the first tiles of many units is idle for less time than one that ends with
+// all tiles of some, and the tiles of a pass still share keys and values. Every id has exactly one
+// (query tile, head, sequence, split), whatever the numbers; locality is all that depends on how
+// ids are placed.
 //
 // Packed sequences. How many tiles a sequence takes is known on the device alone, so the grid is
 // made from the packed total: sequence b owns the slots from floor(cu[b] G / kBlockQ) + b + 1 on
@@ -106,18 +110,47 @@ JAX_FA_DEVICE u32 count_slots(const AttentionParams& params, u32 sequences) {
          1;
 }
 
+// Whether keys end at a diagonal and begin at none. Slots of packed sequences say nothing of that.
+JAX_FA_DEVICE bool later_tiles_are_longer(const AttentionParams& params) {
+  // & and not &&: one wait for all that is loaded.
+  return (params.cu_seqlens_q == nullptr) & (params.window_right < params.seqlen_k) &
+         (params.window_left >= params.seqlen_k);
+}
+
 template <class Config>
 JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   constexpr u32 kDies = target::kDies;
   const WorkGrid& grid = params.grid;
-  const u32 id = arch::workgroup_id();
+  u32 id = arch::workgroup_id();
+  u32 even_ids = grid.even_ids;
+  u32 first_tile = 0;   // of the pass, counted from the last tile,
+  u32 tiles_log2 = 32;  // and how many it has; 32: there are no passes
+  if constexpr (!Config::kSplits && kDies > 1) {
+    if (later_tiles_are_longer(params)) {
+      const u32 units = params.num_kv_heads * params.batch;
+      for (u32 left = grid.slots;; left -= 1u << tiles_log2) {
+        tiles_log2 = left > 1 ? 30 - __builtin_clz(left) : 0;
+        const u32 ids = (units * params.group) << tiles_log2;
+        if (id < ids) break;
+        id -= ids;
+        first_tile += 1u << tiles_log2;
+      }
+      even_ids = ((units - grid.rest) * params.group) << tiles_log2;
+    }
+  }
   u32 unit, member;
-  if (id < grid.even_ids) {
-    const Quotient round = divide(id / kDies, grid.unit_size_divisor, grid.unit_size);
+  if (id < even_ids) {
+    Quotient round;
+    if (tiles_log2 < 32) {
+      round.quotient = divide(id / kDies, grid.heads_divisor) >> tiles_log2;
+      round.remainder = id / kDies - (round.quotient << tiles_log2) * params.group;
+    } else {
+      round = divide(id / kDies, grid.unit_size_divisor, grid.unit_size);
+    }
     unit = round.quotient * kDies + id % kDies;
     member = round.remainder;
   } else {
-    const Quotient round = divide(id - grid.even_ids, grid.rest_divisor, grid.rest);
+    const Quotient round = divide(id - even_ids, grid.rest_divisor, grid.rest);
     const u32 units = params.num_kv_heads * (params.cu_seqlens_q ? 1 : params.batch);
     unit = units - grid.rest + round.remainder;
     member = round.quotient;
@@ -134,7 +167,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   Quotient head = {member, 0};
   if constexpr (!Config::kPackHeads) head = divide(member, grid.heads_divisor, params.group);
   const Quotient sequence = divide(unit, grid.kv_heads_divisor, params.num_kv_heads);
-  work.query_tile = grid.slots - 1 - head.quotient;
+  work.query_tile = grid.slots - 1 - first_tile - head.quotient;
   work.sequence = sequence.quotient;  // 0 of packed ones
   work.kv_head = sequence.remainder;
   work.head = work.kv_head * params.group + head.remainder;
@@ -158,15 +191,16 @@ JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
   do {
     AttentionParams again = arch::reload_params<AttentionParams>();
     again.batch = count_sequences(num_sequences, again.batch);
-    if (find_rows<Config>(again, work)) make(again, work);
+    const bool found = find_rows<Config>(again, work);
+    if (!num_sequences) work.slot = kOpenWindow;  // past all slots: the grid is for all of them
+    if (found) make(again, work);
+    if (work.slot == kOpenWindow) break;
 
     const AttentionParams late = arch::reload_params<AttentionParams>();
     num_sequences = late.num_sequences;
-    if (num_sequences) {
-      slots = count_slots<Config>(late, count_sequences(num_sequences, late.batch));
-      work.slot += late.grid.slots;
-      arch::share_lds();  // all waves have read LDS before it is filled again
-    }
+    slots = count_slots<Config>(late, count_sequences(num_sequences, late.batch));
+    work.slot += late.grid.slots;
+    arch::share_lds();  // all waves have read LDS before it is filled again
   } while (work.slot < slots);
 }
 

@@ -96,7 +96,7 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
 template <class Config>
 JAX_FA_DEVICE void forward(const AttentionParams& params) {
   if constexpr (OwnBody<Config>::kExists) {
-    OwnBody<Config>::run(params);
+    OwnBody<Config>::run();
   } else {
     for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
       attend_rows<Config>(again, work);

@@ -7,7 +7,7 @@ namespace jax_fa {
 
 template <class Config>
 struct OwnBody {
-  static constexpr bool kExists = false;  // where true: static void run(const AttentionParams&)
+  static constexpr bool kExists = false;  // where true: static void run()
 };
 
 }  // namespace jax_fa

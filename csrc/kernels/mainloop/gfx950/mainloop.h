@@ -173,9 +173,7 @@ template <class Config>
   requires(kInTwoGroups<Config>)
 struct OwnBody<Config> {
   static constexpr bool kExists = true;
-  JAX_FA_DEVICE static void run(const AttentionParams& params) {
-    forward_in_two_groups<Config>(params);
-  }
+  JAX_FA_DEVICE static void run() { forward_in_two_groups<Config>(); }
 };
 
 }  // namespace jax_fa

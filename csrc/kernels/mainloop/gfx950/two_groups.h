@@ -138,24 +138,21 @@ class GroupLoop {
     copies.last_tile -= Schedule::kStages;
   }
 
-  // Intervals workgroup.begin - 1 .. workgroup.end - 1; this wave's tiles are `wave`. PV of the
-  // last tile may come later: by then nothing is copied.
+  // Begins interval workgroup.begin - 1, in which the group behind only copies its share. Its
+  // queries may still be on their way.
+  JAX_FA_DEVICE static void first_interval() {
+    if constexpr (kAhead) return;
+    arch::wait_for_copies<Schedule::kCopiesUnderWay + Config::kQueryTiles * Config::kHeadSteps>();
+    arch::workgroup_barrier();
+  }
+  // Intervals up to workgroup.end - 1, from the first one on that the group has not gone through;
+  // this wave's tiles are `wave`. PV of the last tile may come later: by then nothing is copied.
   JAX_FA_DEVICE static void run(CopyState& copies, const Source& source, LdsAddresses lds,
                                 const Mask& mask, const QueryRows<Config>& rows,
                                 const TileRange& workgroup, const TileRange& wave, Query& query,
                                 Softmax& softmax, Output& output) {
     int interval = workgroup.begin - 1;
-    // Queries are waited for where no copies follow them yet: the compiler does not count these,
-    // and would wait for them too. The group behind has an interval to go.
-    if constexpr (kAhead) {
-      receive(query);
-    } else {
-      arch::wait_for_copies<Schedule::kCopiesUnderWay + Config::kQueryTiles * Config::kHeadSteps>();
-      arch::workgroup_barrier();
-      receive(query);
-      copy_share(copies, source, interval, workgroup.end);
-      ++interval;
-    }
+    if constexpr (!kAhead) copy_share(copies, source, interval++, workgroup.end);
     const bool some = wave.end > wave.begin;
     // The wave's first product stands in interval `begins`.
     const int begins = some ? wave.begin - (kAhead ? 1 : 0) : workgroup.end;
@@ -181,12 +178,6 @@ class GroupLoop {
   }
 
  private:
-  JAX_FA_DEVICE static void receive(Query& query) {
-    JAX_FA_UNROLL for (auto& row : query.step) {
-      JAX_FA_UNROLL for (auto& operand : row) operand = arch::opaque(operand);
-    }
-  }
-
   // --- Meeting -----------------------------------------------------------------------------------
   // An interval of which the wave only copies its share.
   JAX_FA_DEVICE static void idle(CopyState& copies, const Source& source, int interval, int end) {

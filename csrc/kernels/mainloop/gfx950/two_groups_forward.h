@@ -59,7 +59,6 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
   CopyState copies;
   typename GroupSchedule<Config>::Copies::Source source;
   Loop::start(copies, source, keys, work.wave, lds, workgroup_tiles.begin);
-  if constexpr (kGroup == Group::kBehind) Loop::fill(copies, source, workgroup_tiles.begin);
 
   const LdsAddresses addresses = Loop::addresses(lds);
   const QueryRows<Config> rows(first_row, 1);
@@ -68,8 +67,11 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
                                          sequence.first_row(params.query_stride) +
                                          work.head * params.query_stride.head,
                                      params.query_stride, rows, sequence.query_length, head_bytes);
-  QueryFragments<Config> query = load_query<Config>(queries, head_bytes, scale.query);
-  if constexpr (kGroup == Group::kAhead) Loop::fill(copies, source, workgroup_tiles.begin);
+  QueryFragments<Config> query;
+  const auto load = [&] { query = load_query<Config>(queries, head_bytes, scale.query); };
+  // Those of the group behind are not wanted yet.
+  if constexpr (kGroup == Group::kAhead) load();
+  Loop::fill(copies, source, workgroup_tiles.begin);
   PhasedSoftmax<Config> softmax(scale);
   OutputFragments<Config> output;
   output.clear();
@@ -77,7 +79,14 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
   JAX_FA_UNROLL for (auto& row : output.head) {
     JAX_FA_UNROLL for (auto& fragment : row) fragment = arch::opaque(fragment);
   }
+  if constexpr (kGroup == Group::kBehind) load();
   if (any) {
+    Loop::first_interval();
+    // The queries are waited for where no copies follow them yet: the compiler does not count
+    // these, and would wait for them too.
+    JAX_FA_UNROLL for (auto& row : query.step) {
+      JAX_FA_UNROLL for (auto& operand : row) operand = arch::opaque(operand);
+    }
     Loop::run(copies, source, addresses, mask, rows, workgroup_tiles, wave_tiles, query, softmax,
               output);
   } else {
@@ -89,17 +98,22 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
   store_output<Config>(late, sequence, work.head, rows, results, output);
 }
 
-// Each group has the whole body: where both rejoined, their registers would have to agree.
+// Each group has the whole body: where both rejoined, their registers would have to agree. Each
+// loads the arguments, too: what both had would lie in registers through the loop of one of them.
+template <class Config, Group kGroup>
+JAX_FA_DEVICE void forward_in_group() {
+  const AttentionParams params = arch::reload_params<AttentionParams>();
+  for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
+    attend_rows_in_group<Config, kGroup>(again, work);
+  });
+}
+
 template <class Config>
-JAX_FA_DEVICE void forward_in_two_groups(const AttentionParams& params) {
+JAX_FA_DEVICE void forward_in_two_groups() {
   if (arch::wave_id() < Config::kWaves / 2) {
-    for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
-      attend_rows_in_group<Config, Group::kAhead>(again, work);
-    });
+    forward_in_group<Config, Group::kAhead>();
   } else {
-    for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
-      attend_rows_in_group<Config, Group::kBehind>(again, work);
-    });
+    forward_in_group<Config, Group::kBehind>();
   }
 }
 
