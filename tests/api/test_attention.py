@@ -22,17 +22,10 @@ SLOW_RUNS = [("xla", "bfloat16"), ("xla", "float16"), *((t, "float16") for t in 
 EVERY_DTYPE = DENSE[1:2] + tuple(case for case in HEAD_DIMS if case.h in (20, 256))
 
 # xla has neither kernels' tiles nor their bounds: one case of each option there.
-XLA_CASES = {"plain", "causal", "causal, T > S: top rows see nothing", "no leading dimensions"}
-XLA_CASES |= {"two leading dimensions", "T = S = 1", "T = 1", "S = 0", "T = 0", "no sequences"}
-XLA_CASES |= {
-    "S = 129",
-    "T = 129",
-    "window (0, 0), T != S",
-    "window left open",
-    "window and causal",
-}
-XLA_CASES |= {"soft cap 50", "soft cap, negative scale", "scale 0", "negative scale", "lengths"}
-XLA_CASES |= {"causal lengths", "key lengths", "heads 9/3", "H = 1", "H = 256"}
+XLA_CASES = {"plain", "causal, T > S: top rows see nothing", "no leading dimensions", "T = S = 1"}
+XLA_CASES |= {"two leading dimensions", "T = 1", "S = 0", "T = 0", "no sequences", "T = 129"}
+XLA_CASES |= {"window (0, 0), T != S", "window left open", "soft cap, negative scale", "scale 0"}
+XLA_CASES |= {"causal lengths", "heads 9/3", "H = 1", "H = 256"}
 
 
 def check(case: Case, implementation: str, dtype: str) -> None:

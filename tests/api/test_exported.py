@@ -83,7 +83,9 @@ def exported(f, arrays, specs, mesh, platforms=("cpu",)):
         ),
         # With gradients, a program has the forward's call too.
         lambda _, gradients, kind, platforms: (
-            len(platforms) > 1 and kind is AxisType.Auto if gradients else len(platforms) == 1
+            (len(platforms) > 1 and kind is AxisType.Auto)
+            if gradients
+            else (len(platforms) == 1 and kind is AxisType.Explicit)
         ),
     ),
     ids=lambda x: "-".join(x) if isinstance(x, tuple) else str(x),

@@ -1,5 +1,6 @@
 """append_to_pages against a loop in NumPy."""
 
+import itertools
 import math
 import re
 from typing import Any
@@ -12,6 +13,7 @@ from jax.export import export
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from meshes import mesh_of, place, run_divided
+from sweeps import swept
 
 from jax_fa import append_to_pages
 
@@ -208,9 +210,18 @@ def test_a_pool_of_each_device_is_written_in_place():
             np.testing.assert_array_equal(found[pages], expected)
 
 
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
-@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-@pytest.mark.parametrize("rows", [P(None, None, "h"), P("b", None, "h")], ids=str)
+@pytest.mark.parametrize(
+    ("rows", "dtype", "kind"),
+    swept(
+        itertools.product(
+            [P(None, None, "h"), P("b", None, "h")],
+            ["bfloat16", "float32"],
+            [AxisType.Auto, AxisType.Explicit],
+        ),
+        lambda rows, dtype, kind: (dtype == "bfloat16") == (kind is AxisType.Auto),
+    ),
+    ids=str,
+)
 def test_append_over_a_mesh(rows, dtype, kind):
     operands = [x[0] if 2 <= j < 5 else x for j, x in enumerate(append_operands(dtype))]
     heads, mesh = P(None, None, "h", None), mesh_of(kind)

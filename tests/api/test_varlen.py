@@ -36,8 +36,19 @@ def check(pack, implementation, dtype, **how):
     assert np.isneginf(np.asarray(lse[used:])).all()
 
 
-@pytest.mark.parametrize(("implementation", "dtype"), VARLEN_RUNS)
-@pytest.mark.parametrize("pack", PACKS, ids=str)
+# Of those that differ in lengths alone, half on xla.
+XLA_PACKS = {"T != S", "empty in the middle", "no keys", "all empty", "window", "window (0, 0)"}
+XLA_PACKS |= {"soft cap", "no sequences", "about a tile"}
+
+
+@pytest.mark.parametrize(
+    ("pack", "implementation", "dtype"),
+    swept(
+        ((pack, *run) for pack in PACKS for run in VARLEN_RUNS),
+        lambda pack, implementation, _: implementation != "xla" or str(pack) in XLA_PACKS,
+    ),
+    ids=str,
+)
 def test_matches_the_reference(pack, implementation, dtype):
     check(pack, implementation, dtype)
 
