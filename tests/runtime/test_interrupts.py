@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Any
 
 # What a user sees within a second, measured from the signal on. Uninterrupted, the call on `long`
 # takes over ten times that, and the one on `short` two seconds, on a machine of whatever speed.
@@ -72,7 +73,7 @@ def answer(value):
 """
 
 
-def run(code, expected=0):
+def run(code, expected=0) -> Any:
     result = subprocess.run(
         [sys.executable, "-c", PRELUDE + code],
         env={**os.environ, "JAX_PLATFORMS": "cpu"},

@@ -28,9 +28,9 @@ SCHEDULES: tuple[tuple[emulator.Schedule, int], ...] = (
 
 
 def attention(
-    query: np.ndarray,
-    key: np.ndarray,
-    value: np.ndarray,
+    query: Any,
+    key: Any,
+    value: Any,
     *,
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
