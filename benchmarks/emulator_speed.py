@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jax_fa import emulator, flash_attention
+from jax_fa import _native, emulator, flash_attention
 
 NAME = "emulator"
 HELP = "wave instructions per second and core of the emulator, checks off and on"
@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     heads = 2 * cores  # several workgroups a core, so that the last ones do not set the time
     print(
         f"dense bfloat16 B{B} N{heads} T=S={S} H{H}, code object loaded, "
-        f"best of {arguments.rounds}; million wave instructions per second"
+        f"best of {arguments.rounds}; million wave instructions per second\n"
+        f"compiled by {_native.host_compiler}, loops of the level {_native.simd_level()}"
     )
     rows = []
     for target in TARGETS:
@@ -69,6 +70,8 @@ def _measure(target: str, checks: bool, heads: int, cores: int, rounds: int) -> 
     assert launch is not None
     million = launch.wave_instructions / 1e6
     return {
+        "compiler": _native.host_compiler,
+        "level": _native.simd_level(),
         "target": target,
         "checks": checks,
         "one": million / best[1][0],

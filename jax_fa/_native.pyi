@@ -156,3 +156,12 @@ def time_grid(
     constants: dict[str, float],
 ) -> dict[str, float]:
     """Modelled time of a launch from the times of all of its workgroups, in order of index."""
+
+host_compiler: str
+"""What compiled the emulator: "GNU 12.2.0", "Clang 22.1.8 of zig"."""
+
+def simd_level() -> str:
+    """The vector instructions that the emulator's loops use here: sse2, avx2 or avx512."""
+
+def simd_code() -> dict[str, dict[str, int]]:
+    """Where each level's functions start in this process: ``{level: {mnemonic: address}}``."""

@@ -19,6 +19,7 @@ namespace nb = nanobind;
 
 void BindTargets(nb::module_& module);   // csrc/python/targets.cc
 void BindEmulator(nb::module_& module);  // csrc/python/emulator.cc
+void BindHost(nb::module_& module);      // csrc/python/host.cc
 void BindInterrupts();                   // csrc/python/interrupt.cc
 
 namespace {
@@ -97,5 +98,6 @@ NB_MODULE(_native, module) {
              nb::arg("address"));
   BindTargets(module);
   BindEmulator(module);
+  BindHost(module);
   BindInterrupts();
 }

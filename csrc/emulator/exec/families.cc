@@ -42,13 +42,18 @@ std::span<const Opcode> ScalarRows() {
   return rows;
 }
 
-Rows AllRows() {
+using Families = std::vector<std::span<const Opcode>>;
+
+Families SimdFamilies(SimdLevel level) {
+  return {SimdValuF32Rows(level),     SimdValuIntRows(level),     SimdValuCompareRows(level),
+          SimdValuConvertRows(level), SimdValuF16Rows(level),     SimdValuWideRows(level),
+          SimdValuDotRows(level),     SimdValuLaneRows(level),    SimdMatrixRows(level),
+          SimdMatrixBlockRows(level), SimdMatrixNarrowRows(level)};
+}
+
+Rows RowsOf(const Families& families) {
   Rows rows;
-  for (std::span<const Opcode> family :
-       {SimdValuF32Rows(), SimdValuIntRows(), SimdValuCompareRows(), SimdValuConvertRows(),
-        SimdValuF16Rows(), SimdValuWideRows(), SimdValuDotRows(), SimdValuLaneRows(),
-        SimdMatrixRows(), SimdMatrixBlockRows(), SimdMatrixNarrowRows(), DsRows(), DsLaneRows(),
-        VmemRows(), MubufRows(), ScalarRows()}) {
+  for (std::span<const Opcode> family : families) {
     for (const Opcode& row : family) {
       if (!rows.emplace(row.mnemonic, &row).second) {
         throw std::logic_error(std::string("two family rows named ") + row.mnemonic);
@@ -58,12 +63,25 @@ Rows AllRows() {
   return rows;
 }
 
+Rows AllRows() {
+  Families families = SimdFamilies(HostSimdLevel());
+  for (std::span<const Opcode> family :
+       {DsRows(), DsLaneRows(), VmemRows(), MubufRows(), ScalarRows()}) {
+    families.push_back(family);
+  }
+  return RowsOf(families);
+}
+
 }  // namespace
 
 const Opcode* FamilyRow(std::string_view mnemonic) {
   static const Rows rows = AllRows();
   const auto row = rows.find(mnemonic);
   return row == rows.end() ? nullptr : row->second;
+}
+
+std::unordered_map<std::string_view, const Opcode*> SimdRows(SimdLevel level) {
+  return RowsOf(SimdFamilies(level));
 }
 
 }  // namespace jax_fa::emulator

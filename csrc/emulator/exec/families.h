@@ -19,7 +19,9 @@
 
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
+#include "emulator/simd/level.h"
 #include "emulator/state/instruction.h"
 
 namespace jax_fa::emulator {
@@ -33,6 +35,9 @@ struct OpcodeName {
 
 // The row named `mnemonic` of the host's SIMD level, or null. Encoding and number are not set.
 const Opcode* FamilyRow(std::string_view mnemonic);
+
+// The rows of a SIMD level by mnemonic, whether this host can run them or not.
+std::unordered_map<std::string_view, const Opcode*> SimdRows(SimdLevel level);
 
 std::span<const Opcode> DsRows();      // exec/ds.cc
 std::span<const Opcode> DsLaneRows();  // exec/ds_lanes.cc

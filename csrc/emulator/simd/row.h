@@ -20,7 +20,10 @@
 #if defined(__clang__)
 // Some lane functions (divisions by pieces, 64-bit products) stay scalar: no need to say so.
 #pragma clang diagnostic ignored "-Wpass-failed"
-#define JAX_FA_LANES _Pragma("clang loop vectorize(assume_safety) interleave(disable)")
+// A loop that is unrolled before the vectoriser sees it leaves the loop around it to be vectorised,
+// by gathers and scatters: hence no unrolling.
+#define JAX_FA_LANES \
+  _Pragma("clang loop vectorize(assume_safety) interleave(disable) unroll(disable)")
 #else
 #define JAX_FA_LANES _Pragma("GCC ivdep")
 #endif
