@@ -15,8 +15,18 @@
 
 namespace jax_fa {
 
+// Where the run-time H may end in the steps of a loop over the head.
+struct HeadCut {
+  int first;  // the first step that may lie past H, in part or whole
+  bool held;  // what lanes read in those steps is found by hold() before the loop, not by each read
+};
+inline constexpr HeadCut kWholeHead = {.first = 1 << 30, .held = false};
+inline constexpr HeadCut kCutAnywhere = {.first = 0, .held = false};
+// Steps at the end of a loop that hold() provides for.
+inline constexpr int kMaxHeldSteps = 2;
+
 // K in S^T = K.Q^T: rows as A rows, in tiles of 16 kFragments keys. Rows past the length and head
-// elements past the run-time H are zero; kWholeHead promises that there are none of the latter.
+// elements past the run-time H are zero.
 template <class Element, class Keys, int kFragments>
 class KeyOperands {
  public:
@@ -30,10 +40,7 @@ class KeyOperands {
   JAX_FA_DEVICE explicit KeyOperands(const Keys& keys, u32 first_step = 0) : keys_(keys) {
     const u32 depth_bytes =
         (first_step * arch::kFragmentDepth + arch::operand_depth()) * sizeof(Element);
-    JAX_FA_UNROLL for (int f = 0; f < kFragments; ++f) {
-      const u32 row = f * arch::kFragmentDim + arch::fragment_column();
-      offset_[f] = row * keys.row_stride_bytes() + depth_bytes;
-    }
+    offset_ = arch::fragment_column() * keys.row_stride_bytes() + depth_bytes;
     head_end_ = static_cast<int>(keys.head_bytes() - depth_bytes);
   }
 
@@ -46,8 +53,13 @@ class KeyOperands {
 
   // Comes once per tile: keeps the compiler from holding a register per constant added to an
   // offset, which then is part of the load instruction.
-  JAX_FA_DEVICE void begin_tile() {
-    JAX_FA_UNROLL for (u32& offset : offset_) offset = arch::opaque(offset);
+  JAX_FA_DEVICE void begin_tile() { offset_ = arch::opaque(offset_); }
+
+  // Comes before loops with a HeadCut that is held, for its first step and those that follow.
+  JAX_FA_DEVICE void hold(int first_step) {
+    JAX_FA_UNROLL for (int i = 0; i < kMaxHeldSteps; ++i) {
+      held_[i] = arch::opaque(cut_offset(first_step + i));
+    }
   }
 
   JAX_FA_DEVICE Tile tile(int first_key) {
@@ -56,19 +68,27 @@ class KeyOperands {
   }
 
   // Keys 16 fragment .. +15 of a tile, head elements 16 step .. +15.
-  template <bool kWholeHead>
+  template <HeadCut kCut>
   JAX_FA_DEVICE arch::Operand<Element> read(const Tile& tile, int fragment, int step) const {
-    const int step_bytes = step * arch::kFragmentDepth * sizeof(Element);
-    u32 offset = offset_[fragment] + step_bytes;
-    if (!kWholeHead && step_bytes >= head_end_) offset = arch::kOutOfRange;
-    return __builtin_bit_cast(arch::Operand<Element>,
-                              arch::load_16_bytes(tile.keys, offset, tile.place.offset));
+    u32 offset = offset_ + step * kStepBytes;
+    if (step >= kCut.first) offset = kCut.held ? held_[step - kCut.first] : cut_offset(step);
+    // The fragment's rows are the same for all lanes: the scalar unit adds them.
+    const u32 first_row = fragment * arch::kFragmentDim * keys_.row_stride_bytes();
+    return __builtin_bit_cast(
+        arch::Operand<Element>,
+        arch::load_16_bytes(tile.keys, offset, tile.place.offset + first_row));
   }
 
  private:
+  static constexpr int kStepBytes = arch::kFragmentDepth * sizeof(Element);
+  JAX_FA_DEVICE u32 cut_offset(int step) const {
+    return step * kStepBytes < head_end_ ? offset_ + step * kStepBytes : arch::kOutOfRange;
+  }
+
   Keys keys_;
-  u32 offset_[kFragments];  // this lane's, in bytes from the start of a tile
-  int head_end_;            // where the head ends, in bytes from this lane's first element
+  u32 offset_;    // this lane's, in bytes from the start of a fragment
+  int head_end_;  // where the head ends, in bytes from this lane's first element
+  u32 held_[kMaxHeldSteps];
 };
 
 // The lanes of V^T: the transposing load gives lane l elements of the rows of lanes 8(l/8) .. +7.
@@ -94,12 +114,6 @@ struct ValueLane {
 template <class Element>
 class ValueColumns {
  public:
-  // Where this lane reads 16 keys.
-  struct Block {
-    const char* base;  // the same for all lanes
-    u32 offset;
-  };
-
   // Tiles of the head are counted from `first_tile`.
   JAX_FA_DEVICE explicit ValueColumns(const KeyRows& keys, u32 first_tile)
       : first_bytes_(first_tile * kTileBytes) {
@@ -111,28 +125,10 @@ class ValueColumns {
 
   JAX_FA_DEVICE void begin_tile() {}
 
-  // Keeps the compiler from holding a register per column, as begin_tile() does for keys. It comes
-  // once per block, since all blocks have the same columns.
-  JAX_FA_DEVICE void hide_lane() {
-    offset_ = arch::opaque(offset_);
-    last_column_ = arch::opaque(last_column_);
-  }
-  JAX_FA_DEVICE static void hide(Block& block) { block.offset = arch::opaque(block.offset); }
-
-  // Head elements 16 tile .. +15 as A rows.
-  template <bool kWholeHead>
-  JAX_FA_DEVICE arch::Operand<Element> read(const Block& block, int tile) const {
-    Vector<u32, 4> loaded;
-    if constexpr (kWholeHead) {
-      loaded = arch::load_transposed(block.base, block.offset, tile * kTileBytes);
-    } else {
-      const int column = min_int(tile * kTileBytes, last_column_);  // negative where H = 8
-      loaded = arch::load_transposed(block.base, block.offset + column, 0);
-    }
-    return __builtin_bit_cast(arch::Operand<Element>, loaded);
-  }
-
  protected:
+  // The column of head elements 16 tile .. +15, in bytes, or the last one: negative where H = 8.
+  JAX_FA_DEVICE int cut_column(int tile) const { return min_int(tile * kTileBytes, last_column_); }
+
   // Bytes from the start of a tile, of which `present` rows are there, to this lane's row in the
   // block that begins with row `first`, or to the last row where that one is not there.
   JAX_FA_DEVICE u32 offset_in_tail(int first, int present, u32 row_stride_bytes) const {
@@ -154,28 +150,74 @@ class ValueColumns {
 template <class Element, class Keys>
 class ValueOperands : public ValueColumns<Element> {
   using Base = ValueColumns<Element>;
+  using Base::kTileBytes, Base::last_column_, Base::offset_;
 
  public:
-  using typename Base::Block;
+  // 16 keys: the start of their first row or, past the length, that of the tile.
+  struct Block {
+    const char* base;
+  };
+
   JAX_FA_DEVICE explicit ValueOperands(const Keys& keys, u32 first_tile = 0)
       : Base(keys, first_tile), keys_(keys) {}
+
+  // As KeyOperands::hold().
+  JAX_FA_DEVICE void hold(int first_tile) {
+    first_held_ = first_tile;
+    find_held();
+    JAX_FA_UNROLL for (u32& offset : held_) offset = arch::opaque(offset);
+  }
 
   // Keys 16 fragment .. +15 of a tile.
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) {
-    this->hide_lane();
+    hide_lane();
     const Place& place = tile.place;
+    const u32 stride = keys_.row_stride_bytes();
     const int first = fragment * arch::kFragmentDim;
     const char* base = keys_.value(place.base) + place.offset;
     if (__builtin_expect(first + arch::kFragmentDim <= place.present, 1)) {
-      return {base, this->offset_ + first * keys_.row_stride_bytes()};
+      return {base + first * stride};
     }
-    // Few blocks come here: the last one of a sequence, and those past it in the same tile.
-    return {base, this->offset_in_tail(first, place.present, keys_.row_stride_bytes())};
+    // Few blocks come here: the last one of a sequence, and those past it in the same tile. No
+    // whole block follows, so that lanes keep their new places.
+    offset_ = this->offset_in_tail(first, place.present, stride);
+    find_held();
+    return {base};
+  }
+
+  // Keeps the compiler from adding a block's base early, in vector registers.
+  JAX_FA_DEVICE void hide(Block& /*block*/) { offset_ = arch::opaque(offset_); }
+
+  // Head elements 16 tile .. +15 as A rows.
+  template <HeadCut kCut>
+  JAX_FA_DEVICE arch::Operand<Element> read(const Block& block, int tile) const {
+    Vector<u32, 4> loaded;
+    if (tile < kCut.first) {
+      loaded = arch::load_transposed(block.base, offset_, tile * kTileBytes);
+    } else {
+      loaded = arch::load_transposed(
+          block.base, kCut.held ? held_[tile - kCut.first] : offset_ + this->cut_column(tile), 0);
+    }
+    return __builtin_bit_cast(arch::Operand<Element>, loaded);
   }
 
  private:
+  // Keeps the compiler from holding a register per column, as begin_tile() does for keys. It comes
+  // once per block, since all blocks have the same columns.
+  JAX_FA_DEVICE void hide_lane() {
+    offset_ = arch::opaque(offset_);
+    last_column_ = arch::opaque(last_column_);
+  }
+  JAX_FA_DEVICE void find_held() {
+    JAX_FA_UNROLL for (int i = 0; i < kMaxHeldSteps; ++i) {
+      held_[i] = offset_ + this->cut_column(first_held_ + i);
+    }
+  }
+
   Keys keys_;
+  int first_held_ = 0;
+  u32 held_[kMaxHeldSteps];
 };
 
 }  // namespace jax_fa

@@ -28,6 +28,7 @@ class KeyOperands<Element, FarRowKeys, kFragments> {
     }
   }
   JAX_FA_DEVICE void begin_tile() {}
+  JAX_FA_DEVICE void hold(int /*first_step*/) {}
 
   JAX_FA_DEVICE Tile tile(int first_key) const {
     const u32 lane = arch::fragment_column();
@@ -41,12 +42,12 @@ class KeyOperands<Element, FarRowKeys, kFragments> {
     return tile;
   }
 
-  template <bool kWholeHead>
+  template <HeadCut kCut>
   JAX_FA_DEVICE arch::Operand<Element> read(const Tile& tile, int fragment, int step) const {
     const u32 step_bytes = step * arch::kFragmentDepth * sizeof(Element);
     const char* address = tile.row[fragment] + step_bytes;
     const u32 depth_bytes = first_bytes_ + arch::operand_depth() * sizeof(Element);
-    if (!kWholeHead && depth_bytes + step_bytes >= keys_.head_bytes()) {
+    if (step >= kCut.first && depth_bytes + step_bytes >= keys_.head_bytes()) {
       address = zero_row();
     }
     return __builtin_bit_cast(arch::Operand<Element>, arch::load_16_bytes(address));
@@ -69,6 +70,7 @@ class ValueOperands<Element, FarRowKeys> {
       : keys_(keys), first_bytes_(first_tile * kTileBytes) {}
 
   JAX_FA_DEVICE void begin_tile() {}
+  JAX_FA_DEVICE void hold(int /*first_tile*/) {}
 
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& /*tile*/, int first_key, int fragment) const {
@@ -81,10 +83,10 @@ class ValueOperands<Element, FarRowKeys> {
   JAX_FA_DEVICE static void hide(Block& block) { block.row = arch::opaque(block.row); }
 
   // Head elements past the run-time H are copies, whose output is not stored.
-  template <bool kWholeHead>
+  template <HeadCut kCut>
   JAX_FA_DEVICE arch::Operand<Element> read(const Block& block, int tile) const {
     int column = tile * kTileBytes;
-    if constexpr (!kWholeHead) {
+    if (tile >= kCut.first) {
       const u32 lane_bytes = first_bytes_ + ValueLane().column_bytes;
       column =
           min_int(column, static_cast<int>(keys_.head_bytes() - ValueLane::kBytes - lane_bytes));

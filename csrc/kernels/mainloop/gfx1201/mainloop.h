@@ -14,6 +14,11 @@
 // A wave's matrix and vector instructions cannot overlap on this chip; those of different waves of
 // a SIMD fill each other's waits.
 //
+// A head that ends inside its tile (H = 96) takes a loop of its own number of 16-element steps, so
+// that nothing is multiplied, and nothing read, of those that are not there, and each load is found
+// as cheaply as in a whole head: only the last step has lanes past the head, for which each
+// provider of operands holds a register.
+//
 // Registers per lane, query_tiles x:
 //   H              64   128   256
 //   rows, keys  32, 64  16, 32  16, 32
@@ -51,7 +56,6 @@ namespace jax_fa {
 template <class Config, class Keys>
 class Mainloop {
   using Element = typename Config::Element;
-  using Attention = TileAttention<Config>;
   using KeyReader = KeyOperands<Element, Keys, Config::kScoreTiles>;
   using ValueReader = ValueOperands<Element, Keys>;
   static constexpr bool kWholeHeadOnly = kServedHeads<Keys> == ServedHeads::kWhole;
@@ -65,30 +69,62 @@ class Mainloop {
                          const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (wave.end <= wave.begin) return;
-    if (kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
-      walk<true>(wave, mask, rows, query, softmax, output);
-    } else {
-      if constexpr (!kWholeHeadOnly) walk<false>(wave, mask, rows, query, softmax, output);
-    }
+    choose<kFirstSteps>(wave, mask, rows, query, softmax, output);
   }
 
  private:
-  template <bool kWholeHead>
+  // A head that ends inside the tile takes a loop of its own number of steps. Decode waits for
+  // memory, and rows anywhere for their addresses: they have one loop for all such heads.
+  static constexpr bool kCountsSteps = !Config::kSplits && !__is_same(Keys, FarRowKeys);
+  // Loops are so many steps apart: the largest head's share of one is small.
+  static constexpr int kStepsApart = Config::kHeadDim <= 128 ? 1 : kMaxHeldSteps;
+  // The launcher takes the narrowest of the tiles 64, 128 and 256 that holds H.
+  static constexpr int kFewestSteps =
+      Config::kHeadDim <= 64 ? 1 : Config::kHeadSteps / 2 + kStepsApart;
+  static constexpr int kFirstSteps =
+      kWholeHeadOnly || !kCountsSteps ? Config::kHeadSteps : kFewestSteps;
+
+  template <int kSteps>
+  JAX_FA_DEVICE void choose(const TileRange& wave, const Mask& mask, const QueryRows<Config>& rows,
+                            const QueryFragments<Config>& query, Softmax<Config>& softmax,
+                            OutputFragments<Config>& output) {
+    constexpr int kStepBytes = arch::kFragmentDepth * sizeof(Element);
+    constexpr HeadCut kCut =
+        kCountsSteps ? HeadCut{.first = kSteps - kStepsApart, .held = true} : kCutAnywhere;
+    if constexpr (kSteps < Config::kHeadSteps) {
+      if (head_bytes_ <= kSteps * kStepBytes) {
+        walk<kSteps, kCut>(wave, mask, rows, query, softmax, output);
+      } else {
+        choose<kSteps + kStepsApart>(wave, mask, rows, query, softmax, output);
+      }
+    } else if (kWholeHeadOnly || head_bytes_ == kSteps * kStepBytes) {
+      walk<kSteps, kWholeHead>(wave, mask, rows, query, softmax, output);
+    } else {
+      if constexpr (!kWholeHeadOnly) walk<kSteps, kCut>(wave, mask, rows, query, softmax, output);
+    }
+  }
+
+  template <int kSteps, HeadCut kCut>
   JAX_FA_DEVICE void walk(const TileRange& wave, const Mask& mask, const QueryRows<Config>& rows,
                           const QueryFragments<Config>& query, Softmax<Config>& softmax,
                           OutputFragments<Config>& output) {
+    using Attention = TileAttention<Config, kSteps>;
+    if constexpr (kCut.held) {
+      keys_.hold(kCut.first);
+      values_.hold(kCut.first);
+    }
     keys_.start(wave.begin * Config::kBlockKv);
     typename KeyReader::Tile key_tile = keys_.tile(wave.begin * Config::kBlockKv);
     const auto load_key = [&](int i) {
-      return keys_.template read<kWholeHead>(key_tile, Attention::key_fragment(i),
-                                             Attention::key_step(i));
+      return keys_.template read<kCut>(key_tile, Attention::key_fragment(i),
+                                       Attention::key_step(i));
     };
     typename ValueReader::Block block;
     const auto load_value = [&](int tile, int i) {
       if (Attention::value_column(i) == 0) {
         block = values_.block(key_tile, tile * Config::kBlockKv, Attention::value_fragment(i));
       }
-      return values_.template read<kWholeHead>(block, Attention::value_column(i));
+      return values_.template read<kCut>(block, Attention::value_column(i));
     };
 
     typename Attention::Ring ring;
@@ -107,7 +143,7 @@ class Mainloop {
       arch::fence_schedule();
       const HeldQuery<Config> held(query);
       Attention::run(tile, wave, mask, rows, held, softmax, output, ring, load, [&] {
-        ValueReader::hide(block);  // or base + offset is formed early, in vector registers
+        values_.hide(block);  // or base + offset is formed early, in vector registers
         keys_.fetch((tile + 1) * Config::kBlockKv);
       });
     }

@@ -43,9 +43,11 @@ class NearKeyOperands {
 
   JAX_FA_DEVICE void begin_tile() {}
 
-  template <bool kWholeHead>
+  JAX_FA_DEVICE void hold(int /*first_step*/) {}
+
+  template <HeadCut kCut>
   JAX_FA_DEVICE arch::Operand<Element> read(const Tile& tile, int fragment, int step) const {
-    static_assert(kWholeHead);
+    static_assert(kCut.first == kWholeHead.first);
     const u32 step_bytes = step * arch::kFragmentDepth * sizeof(Element);
     return __builtin_bit_cast(arch::Operand<Element>,
                               arch::load_16_bytes(buffer_, tile.key_offset[fragment] + step_bytes));
@@ -155,13 +157,28 @@ class NearValueOperands : public ValueColumns<Element> {
   using Base = ValueColumns<Element>;
 
  public:
-  using typename Base::Block;
+  // Where this lane reads 16 keys.
+  struct Block {
+    const char* base;  // the same for all lanes
+    u32 offset;
+  };
+
   JAX_FA_DEVICE explicit NearValueOperands(const Keys& keys, u32 first_tile = 0)
       : Base(keys, first_tile), keys_(keys) {}
 
   template <class Tile>
   JAX_FA_DEVICE Block block(const Tile& tile, int /*first_key*/, int fragment) const {
     return {keys_.value(0), tile.value_offset[fragment]};
+  }
+  JAX_FA_DEVICE static void hide(Block& block) { block.offset = arch::opaque(block.offset); }
+  JAX_FA_DEVICE void hold(int /*first_tile*/) {}
+
+  template <HeadCut kCut>
+  JAX_FA_DEVICE arch::Operand<Element> read(const Block& block, int tile) const {
+    static_assert(kCut.first == kWholeHead.first);
+    return __builtin_bit_cast(
+        arch::Operand<Element>,
+        arch::load_transposed(block.base, block.offset, tile * Base::kTileBytes));
   }
 
  private:

@@ -133,10 +133,10 @@ class StagedMainloop {
                          Softmax<Config>& softmax, OutputFragments<Config>& output) {
     if (workgroup.end <= workgroup.begin) return;
     if (kWholeHeadOnly || head_bytes_ == Config::kHeadDim * sizeof(Element)) {
-      walk<true>(workgroup, wave, mask, rows, query, softmax, output);
+      walk<kWholeHead>(workgroup, wave, mask, rows, query, softmax, output);
     } else {
       if constexpr (!kWholeHeadOnly) {
-        walk<false>(workgroup, wave, mask, rows, query, softmax, output);
+        walk<kCutAnywhere>(workgroup, wave, mask, rows, query, softmax, output);
       }
     }
   }
@@ -148,19 +148,19 @@ class StagedMainloop {
     arch::Operand<Element> value[kValueShare];
   };
 
-  template <bool kWholeHead>
+  template <HeadCut kCut>
   JAX_FA_DEVICE void walk(const TileRange& workgroup, const TileRange& wave, const Mask& mask,
                           const QueryRows<Config>& rows, const QueryFragments<Config>& query,
                           Softmax<Config>& softmax, OutputFragments<Config>& output) {
     Share share;
     keys_.start(workgroup.begin * Config::kBlockKv);
-    load<kWholeHead>(workgroup.begin, share);
+    load<kCut>(workgroup.begin, share);
     u32 stage = 0;
 #pragma nounroll
     for (int tile = workgroup.begin; tile < workgroup.end; ++tile) {
       store(share, stage);
       arch::share_lds();
-      if (tile + 1 < workgroup.end) load<kWholeHead>(tile + 1, share);
+      if (tile + 1 < workgroup.end) load<kCut>(tile + 1, share);
       arch::fence_schedule();
       if (wave.holds(tile)) {
         const u32 lane = arch::opaque(arch::lane_id());
@@ -198,21 +198,20 @@ class StagedMainloop {
   }
 
   // Loads this wave's share of `tile`, which follows the tile of the last call.
-  template <bool kWholeHead>
+  template <HeadCut kCut>
   JAX_FA_DEVICE void load(int tile, Share& share) {
     keys_.begin_tile();
     values_.begin_tile();
     const int first_key = tile * Config::kBlockKv;
     const typename KeyReader::Tile key_tile = keys_.tile(first_key);
     JAX_FA_UNROLL for (int i = 0; i < kKeyShare; ++i) {
-      share.key[i] = keys_.template read<kWholeHead>(key_tile, Attention::key_fragment(i),
-                                                     Attention::key_step(i));
+      share.key[i] =
+          keys_.template read<kCut>(key_tile, Attention::key_fragment(i), Attention::key_step(i));
     }
     JAX_FA_UNROLL for (int f = 0; f < Config::kKeySteps; ++f) {
       const typename ValueReader::Block block = values_.block(key_tile, first_key, f);
       JAX_FA_UNROLL for (int column = 0; column < kColumns; ++column) {
-        share.value[column * Config::kKeySteps + f] =
-            values_.template read<kWholeHead>(block, column);
+        share.value[column * Config::kKeySteps + f] = values_.template read<kCut>(block, column);
       }
     }
     keys_.fetch(first_key + Config::kBlockKv);

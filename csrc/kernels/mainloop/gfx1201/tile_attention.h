@@ -28,14 +28,16 @@ class HeldQuery {
   const QueryFragments<Config>& query_;
 };
 
-template <class Config>
+// kSteps: of the head that there are, 16 elements each.
+template <class Config, int kSteps = Config::kHeadSteps>
 class TileAttention {
   using Element = typename Config::Element;
+  static_assert(Config::kHeadSteps == Config::kHeadTiles, "a step of K is as wide as a tile of V");
 
  public:
   static constexpr int kRingDepth = 4;
-  static constexpr int kKeyCount = Config::kScoreTiles * Config::kHeadSteps;  // operands per tile
-  static constexpr int kValueCount = Config::kKeySteps * Config::kHeadTiles;
+  static constexpr int kKeyCount = Config::kScoreTiles * kSteps;  // operands per tile
+  static constexpr int kValueCount = Config::kKeySteps * kSteps;
   static constexpr int kCount = kKeyCount + kValueCount;
   static_assert(kCount % kRingDepth == 0, "a tile starts at slot 0");
 
@@ -47,8 +49,8 @@ class TileAttention {
   static constexpr int key_fragment(int i) { return i % Config::kScoreTiles; }
   static constexpr int key_step(int i) { return i / Config::kScoreTiles; }
   // Operand i of V: all columns of 16 keys, then those of the next 16.
-  static constexpr int value_fragment(int i) { return i / Config::kHeadTiles; }
-  static constexpr int value_column(int i) { return i % Config::kHeadTiles; }
+  static constexpr int value_fragment(int i) { return i / kSteps; }
+  static constexpr int value_column(int i) { return i % kSteps; }
 
   // `ring` has the tile's first operands; read(i) gives the i-th of K, then those of V, then of the
   // next tile. `pause` is called before the values are used.
