@@ -94,6 +94,10 @@ struct LaunchResult {
   uint64_t bank_conflicts = 0;
   std::vector<std::string> findings;
   uint64_t wave_instructions = 0;
+  struct Executed {
+    uint64_t pc, times;
+  };
+  std::vector<Executed> executed;  // every instruction that was, by pc
   std::optional<LaunchTime> time;
   std::shared_ptr<TraceSet> traces;
 };

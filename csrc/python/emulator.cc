@@ -153,6 +153,8 @@ nb::dict ResultDict(const LaunchResult& result) {
   dict["bytes"] = bytes;
   dict["bank_conflicts"] = result.bank_conflicts;
   dict["findings"] = result.findings;
+  dict["executed"] =
+      nb::bytes(result.executed.data(), result.executed.size() * sizeof(LaunchResult::Executed));
   dict["wave_instructions"] = result.wave_instructions;
   dict["time"] = nb::none();
   if (result.time) {
@@ -241,6 +243,7 @@ nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
   nb::list launches;
   for (const auto& launch : recorder.launches()) {
     nb::dict dict = ResultDict(launch->result);
+    dict["code"] = launch->code;
     dict["target"] = launch->target;
     dict["kernel"] = launch->kernel;
     dict["grid"] = nb::make_tuple(launch->grid[0], launch->grid[1], launch->grid[2]);

@@ -81,6 +81,7 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
 
   RecordedLaunch record;
+  record.code = *code;
   record.target = target.name;
   record.kernel = launch.kernel;
   record.grid = {launch.grid.x, launch.grid.y, launch.grid.z};

@@ -43,6 +43,7 @@ InterruptPoll MakeInterruptPoll();
 
 // One emulated launch, as record() shows it.
 struct RecordedLaunch {
+  emulator::CodeObject code;
   std::string target;
   std::string kernel;
   std::array<uint32_t, 3> grid;   // workgroups

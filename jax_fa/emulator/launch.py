@@ -1,7 +1,9 @@
 """Launches of code objects, and of the emulated custom calls of a process."""
 
+import collections
 import contextlib
 import dataclasses
+import functools
 import numbers
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +15,7 @@ import numpy as np
 
 from jax_fa import _native
 from jax_fa.emulator.arguments import Kernel, address_of, check_segment, pack
+from jax_fa.emulator.loops import find_loops, read_listing
 
 EmulatorError = _native.EmulatorError
 
@@ -46,6 +49,7 @@ class Launch:
       useful_busy: modelled share in which they would for ``useful_flops`` alone; None without.
       trace: what the workgroups executed that were asked for with ``workgroups``, for the timing
         model; None without ``timing``.
+      loops: ``counts`` loop by loop.
     """
 
     target: str
@@ -62,6 +66,32 @@ class Launch:
     matrix_busy: float | None = None
     useful_busy: float | None = None
     trace: Any = dataclasses.field(default=None, repr=False)
+    _code: Any = dataclasses.field(default=None, repr=False, compare=False)
+    _executed: bytes = dataclasses.field(default=b"", repr=False)
+
+    @functools.cached_property
+    def loops(self) -> list[dict[str, Any]]:
+        """The loops with matrix instructions that were executed, the busiest first.
+
+        ``{"pc", "rounds", "class": {...}, "mnemonic": {...}}`` of each: where a round begins, how
+        often a wave began one, and ``counts`` of the instructions within, without such loops inside
+        it, which are listed by themselves. Divided by the rounds they are what a round of this
+        launch took on average, rare paths included.
+        """
+        times = dict(np.frombuffer(self._executed, np.uint64).reshape(-1, 2).tolist())
+        executed = []
+        for loop in find_loops(read_listing(self._code, self.kernel)):
+            counts: dict[str, Any] = {"class": collections.Counter()}
+            counts["mnemonic"] = collections.Counter()
+            for instruction in loop.body:
+                if instruction.pc in times:
+                    counts["class"][instruction.op_class] += times[instruction.pc]
+                    counts["mnemonic"][instruction.mnemonic] += times[instruction.pc]
+            if counts["class"]:
+                counts = {kind: dict(sorted(counts[kind].items())) for kind in counts}
+                executed.append({"pc": loop.header, "rounds": times[loop.header], **counts})
+        executed.sort(key=lambda loop: -sum(loop["class"].values()))
+        return executed
 
 
 def _to_launch(
@@ -70,6 +100,7 @@ def _to_launch(
     """The native result as a Launch."""
     known = {**fields, **others}
     time = known.pop("time")
+    known["_code"], known["_executed"] = known.pop("code"), known.pop("executed")
     if time is not None:
         simd_clk = time["simds"] * time["clk"]
         known["cycles"] = time["clk"]
@@ -203,7 +234,13 @@ class CodeObject:
             timing=_timing(timing),
             workgroups=_workgroup_list(workgroups),
         )
-        launched = {"target": self.target, "kernel": kernel, "grid": shape[0], "block": shape[1]}
+        launched = {
+            "code": self._code,
+            "target": self.target,
+            "kernel": kernel,
+            "grid": shape[0],
+            "block": shape[1],
+        }
         return _to_launch(result, useful_flops, **launched)
 
 

@@ -6,12 +6,12 @@ import collections
 from collections.abc import Sequence
 
 from jax_fa.emulator.launch import CodeObject
-from jax_fa.emulator.loops import Instruction
+from jax_fa.emulator.loops import Instruction, read_listing
 
 
 def listing(code: CodeObject, kernel: str) -> list[Instruction]:
     """The decoded text of a kernel."""
-    return [Instruction(*fields) for fields in code._code.instructions(kernel)]
+    return read_listing(code._code, kernel)
 
 
 def count(target: str, instructions: Sequence[Instruction]) -> dict[str, int]:

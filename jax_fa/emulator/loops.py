@@ -8,7 +8,8 @@ inner loop), which holds for hand-written code with several ways into a loop too
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 MATRIX_CLASSES = frozenset({"matrix", "sparse_matrix"})
 
@@ -37,6 +38,24 @@ class Instruction:
         return self.op_class in MATRIX_CLASSES
 
 
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """A loop that holds matrix instructions, at any depth.
+
+    Attributes:
+      header: pc where a round begins.
+      body: its instructions but those of such loops within it, in order of address.
+    """
+
+    header: int
+    body: list[Instruction]
+
+
+def read_listing(code: Any, kernel: str) -> list[Instruction]:
+    """The decoded text of a kernel of a native code object."""
+    return [Instruction(*fields) for fields in code.instructions(kernel)]
+
+
 @dataclasses.dataclass
 class _Block:
     instructions: list[Instruction]
@@ -56,23 +75,50 @@ def find_hot_loops(listing: Sequence[Instruction]) -> list[list[Instruction]]:
         return []
     blocks = _blocks(listing)
     place = {block: i for i, block in enumerate(_reverse_postorder(blocks, 0))}
-    loops = []
+    innermost = [loop for loop in _nest(blocks, place) if not loop.inner]
+    trips = (_trip(blocks, place, loop.header, loop.blocks) for loop in innermost)
+    return [[i for b in trip for i in blocks[b].instructions] for trip in trips]
+
+
+def find_loops(listing: Sequence[Instruction]) -> list[Loop]:
+    """The loops that hold matrix instructions, outer ones too, in order of address."""
+    if not listing:
+        return []
+    blocks = _blocks(listing)
+    place = {block: i for i, block in enumerate(_reverse_postorder(blocks, 0))}
+    return [
+        Loop(
+            blocks[loop.header].instructions[0].pc,
+            [i for b in sorted(loop.blocks - loop.inner) for i in blocks[b].instructions],
+        )
+        for loop in _nest(blocks, place)
+    ]
+
+
+@dataclasses.dataclass
+class _Cycle:
+    header: int
+    blocks: set[int]
+    inner: set[int]  # of them, those of cycles within that hold matrix instructions
+
+
+def _nest(blocks: Sequence[_Block], place: dict[int, int]) -> list[_Cycle]:
+    """All cycles that hold matrix instructions, in order of address."""
+    found = []
     pending = [set(place)]
     while pending:
-        for component in _cycles(blocks, pending.pop()):
-            if not any(blocks[b].matrix for b in component):
-                continue
+        for component in _hot_cycles(blocks, pending.pop()):
             header = min(component, key=place.__getitem__)
-            inner = [
-                c for c in _cycles(blocks, component - {header}) if any(blocks[b].matrix for b in c)
-            ]
+            rest = component - {header}
+            inner = set().union(*_hot_cycles(blocks, rest))
             if inner:
-                pending.append(component - {header})
-            else:
-                loops.append((header, component))
-    loops.sort(key=lambda loop: loop[0])
-    trips = (_trip(blocks, place, header, component) for header, component in loops)
-    return [[i for b in trip for i in blocks[b].instructions] for trip in trips]
+                pending.append(rest)
+            found.append(_Cycle(header, component, inner))
+    return sorted(found, key=lambda cycle: cycle.header)
+
+
+def _hot_cycles(blocks: Sequence[_Block], within: Collection[int]) -> Iterator[set[int]]:
+    return (c for c in _cycles(blocks, within) if any(blocks[b].matrix for b in c))
 
 
 def reachable(listing: Sequence[Instruction]) -> list[Instruction]:

@@ -42,6 +42,7 @@ LaunchResult Totals::Result(const LaunchContext& launch,
     result.class_counts[ClassName(opcode.op_class)] += count;
     result.mnemonic_counts[opcode.mnemonic] += count;
     result.wave_instructions += count;
+    result.executed.push_back({launch.code->begin + 4 * slot, count});
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     result.buffer_bytes.push_back({launch.memory->name(static_cast<int>(i)), buffers_[i].read_bytes,
