@@ -67,7 +67,7 @@ class Launch:
     useful_busy: float | None = None
     trace: Any = dataclasses.field(default=None, repr=False)
     _code: Any = dataclasses.field(default=None, repr=False, compare=False)
-    _executed: bytes = dataclasses.field(default=b"", repr=False)
+    _executed: Any = dataclasses.field(default=b"", repr=False)  # the count at each pc, as bytes
 
     @functools.cached_property
     def loops(self) -> list[dict[str, Any]]:

@@ -77,7 +77,7 @@ def _ymm_vex(code: np.ndarray) -> int:
     first, second, third = code[:-2], code[1:-1], code[2:]
     two = (first == 0xC5) & (second & 4 != 0)
     three = (first == 0xC4) & np.isin(second & 31, (1, 2, 3)) & (third & 4 != 0)
-    return np.count_nonzero(two | three)
+    return int(np.count_nonzero(two | three))
 
 
 def _evex(code: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -89,7 +89,7 @@ def _evex(code: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _zmm_evex(code: np.ndarray) -> int:
-    return np.count_nonzero(_evex(code)[2] >> 5 & 3 == 2)
+    return int(np.count_nonzero(_evex(code)[2] >> 5 & 3 == 2))
 
 
 def test_every_level_has_functions_of_its_own(ranges):
@@ -113,7 +113,7 @@ def test_the_loops_of_a_level_use_its_registers(ranges):
 def _scatters(code: np.ndarray) -> int:
     """Places that look like vpscatter or vscatter."""
     p0, p1, _, opcode = _evex(code)
-    return np.count_nonzero((p0 & 7 == 2) & (p1 & 3 == 1) & (opcode >> 2 == 0xA0 >> 2))
+    return int(np.count_nonzero((p0 & 7 == 2) & (p1 & 3 == 1) & (opcode >> 2 == 0xA0 >> 2)))
 
 
 def test_lanes_are_not_scattered_one_by_one(ranges):
