@@ -31,7 +31,11 @@ VARIANTS = {
     "wide decode": ("wide", "paged_wide"),
 }
 # Kernels whose schedule is another than that of their family.
-OTHERS = {("gfx950", f"flash_{dtype}_h128_plain"): (256, 135168) for dtype in DTYPES}
+OTHERS = {
+    ("gfx950", f"flash_{dtype}_h{head_dim}_plain"): budget
+    for dtype in DTYPES
+    for head_dim, budget in {64: (184, 67584), 128: (256, 135168), 256: (256, 135168)}.items()
+}
 KERNELS = [
     (target, name, OTHERS.get((target, name), budget))
     for family, budgets in BUDGETS.items()

@@ -97,19 +97,21 @@ def test_nonsense_lengths_stay_within_the_operands(target, page_size, lengths):
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
 @pytest.mark.parametrize("h", [64, 128, 256])
-@pytest.mark.parametrize(("page_size", "limit"), [(1, 1.13), (64, 1.05), (100, 1.05)])
+@pytest.mark.parametrize(("page_size", "limit"), [(1, 1.09), (64, 1.03), (100, 1.035)])
 def test_paging_costs_few_instructions(target, h, page_size, limit):
-    """Wave instructions of a paged prefill over those of the same dense one."""
+    """Wave instructions of a paged prefill over those of the same dense one.
+
+    With a soft cap: without one, dense keys have a schedule on gfx950 that pages do not.
+    """
     t = 1024
+    options: Any = {"logits_soft_cap": 30.0, "implementation": target, "num_splits": 1}
     cache = Cache("", ((t, t),), page_size, n=1, h=h, spare_pages=0)
     q, k, v, tables, lengths = cache.operands("bfloat16")
-    call = functools.partial(
-        attend, q, k, v, tables, lengths, causal=False, implementation=target, num_splits=1
-    )
+    call = functools.partial(attend, q, k, v, tables, lengths, causal=False, **options)
     paged = wave_instructions(call)
     pages = tables[0, : -(-t // page_size)]
     rows = (x[pages].reshape(1, -1, 1, h)[:, :t] for x in (k, v))
-    call = functools.partial(flash_attention, q, *rows, implementation=target, num_splits=1)
+    call = functools.partial(flash_attention, q, *rows, **options)
     assert paged <= limit * wave_instructions(call)
 
 

@@ -18,7 +18,11 @@ from jax_fa.emulator.loops import find_hot_loops
 
 TARGET = "gfx950"
 DTYPES = ("bfloat16", "float16")
-KERNELS = tuple(f"flash_{dtype}_h128_plain" for dtype in DTYPES)
+HEAD_DIMS = (64, 128, 256)
+
+
+def kernel_of(dtype: str, head_dim: int) -> str:
+    return f"flash_{dtype}_h{head_dim}_plain"
 
 
 @functools.cache
@@ -26,28 +30,37 @@ def code() -> emulator.CodeObject:
     return emulator.CodeObject(_native.code_object(TARGET))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_budget_of_the_common_tile(kernel):
+# By head size: rows of a wave and keys of a tile; matrix instructions, those of them that make sums
+# (sparse, but dense for an odd number of operands), slots of the vector unit.
+COMMON_TILES = {64: (48, 64, 0, 195), 128: (48, 64, 0, 196), 256: (32, 32, 2, 67)}
+
+
+@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_budget_of_the_common_tile(dtype, head_dim):
     """The table at the head of csrc/kernels/mainloop/gfx950/two_groups.h, in both groups."""
+    rows, keys, dense_sums, slots = COMMON_TILES[head_dim]
+    kernel = kernel_of(dtype, head_dim)
     loops = [count(TARGET, loop) for loop in find_hot_loops(listing(code(), kernel))]
     assert len(loops) == 2
     for loop in loops:
-        # 48 rows x 64 keys x 128, twice, in steps of 16 x 16 x 32; sums of 16 rows x 64 keys.
-        assert loop["matrix"] == 96
-        assert loop["sparse_matrix"] == 3
-        assert loop["trans"] == 48
-        assert loop["valu_slots"] <= 196
+        # Both products in steps of 16 x 16 x 32; sums of 16 rows x 64 keys.
+        operands = keys * head_dim // (16 * 32)
+        assert loop["matrix"] == 2 * operands * rows // 16 + dense_sums
+        assert loop["sparse_matrix"] == (0 if dense_sums else rows // 16)
+        assert loop["trans"] == rows * keys // 64
+        assert loop["valu_slots"] <= slots
         assert loop["valu_packed"] == 0
-        assert loop["lds_dma"] == 4
-        assert loop["lds_read"] == 16 + 2 * 16
+        assert loop["lds_dma"] == 2 * keys * head_dim * 2 // 1024 // 8
+        assert loop["lds_read"] == operands + 2 * operands
         assert loop["vmem"] == loop["lds_write"] == 0
         assert loop["barriers"] == 1
         assert loop["salu"] <= 40
 
 
-def _normal(t: int, s: int, k: int = 1) -> list[np.ndarray]:
+def _normal(t: int, s: int) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
-    return [rng.standard_normal((n, heads, 128)) for n, heads in ((t, 1), (s, k), (s, k))]
+    return [rng.standard_normal((n, 1, 128)) for n in (t, s, s)]
 
 
 def _growing(first: float, last: float) -> list[np.ndarray]:
@@ -107,17 +120,19 @@ RARE: Mapping[str, tuple[list[np.ndarray], Mapping[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "head_dim"), [*((dtype, 128) for dtype in DTYPES), ("bfloat16", 64), ("float16", 256)]
+)
 @pytest.mark.parametrize("case", RARE)
-def test_rare_tiles(case, dtype):
+def test_rare_tiles(case, dtype, head_dim):
     operands, options = RARE[case]
-    q, k, v = (jnp.asarray(x, dtype) for x in operands)
+    q, k, v = (jnp.asarray(np.tile(x, 2)[..., :head_dim], dtype) for x in operands)
     assert all(np.isfinite(np.asarray(x, np.float32)).all() for x in (q, k, v))
     call = functools.partial(
         flash_attention, q[None], k[None], v[None], return_lse=True, implementation=TARGET
     )
     actual, kernels = run_in_every_order(lambda: call(**options))
-    assert kernels == {f"flash_{dtype}_h128_plain"}
+    assert kernels == {kernel_of(dtype, head_dim)}
     expected = attention(*(np.asarray(x, np.float64) for x in (q, k, v)), **options)
     assert_near((x[0] for x in actual), expected, v, TARGET)
 
@@ -181,9 +196,9 @@ def test_operands_that_no_buffer_reaches(s):
         **{"window_left": 0x3FFFFFFF, "window_right": 0x3FFFFFFF},
         scale=h**-0.5,
     )
-    kernel = code().kernels[KERNELS[0]]
+    kernel = code().kernels[kernel_of("bfloat16", h)]
     code().launch(
-        KERNELS[0],
+        kernel_of("bfloat16", h),
         grid=1,
         block=kernel.max_workgroup_size,
         args=[bytes(params)],

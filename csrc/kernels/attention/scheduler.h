@@ -118,7 +118,7 @@ JAX_FA_DEVICE bool later_tiles_are_longer(const AttentionParams& params) {
 }
 
 template <class Config>
-JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
+JAX_FA_DEVICE Work assign_work(const AttentionParams& params, u32 wave) {
   constexpr u32 kDies = target::kDies;
   const WorkGrid& grid = params.grid;
   u32 id = arch::workgroup_id();
@@ -157,7 +157,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   }
 
   Work work;
-  work.wave = arch::wave_id();
+  work.wave = wave;
   work.split = 0;
   if constexpr (Config::kSplits) {
     const Quotient split = divide(member, grid.splits_divisor, params.num_splits);
@@ -175,12 +175,12 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params) {
   return work;
 }
 
-// Calls make(params, work) for all that a workgroup is to make. Only launches with dense keys go
-// round; they make everything afresh each time: kept, it would lie in registers through the main
-// loop.
+// Calls make(params, work) for all that a workgroup is to make, in its wave `wave`. Only launches
+// with dense keys go round; they make everything afresh each time: kept, it would lie in registers
+// through the main loop.
 template <class Config, class Make>
-JAX_FA_DEVICE void for_each_work(const AttentionParams& params, Make make) {
-  Work work = assign_work<Config>(params);
+JAX_FA_DEVICE void for_each_work(const AttentionParams& params, u32 wave, Make make) {
+  Work work = assign_work<Config>(params, wave);
   if constexpr (Config::kPaged) {
     if (find_rows<Config>(params, work)) make(params, work);
     return;

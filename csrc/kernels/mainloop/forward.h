@@ -98,9 +98,9 @@ JAX_FA_DEVICE void forward(const AttentionParams& params) {
   if constexpr (OwnBody<Config>::kExists) {
     OwnBody<Config>::run();
   } else {
-    for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
-      attend_rows<Config>(again, work);
-    });
+    for_each_work<Config>(
+        params, arch::wave_id(),
+        [](const AttentionParams& again, const Work& work) { attend_rows<Config>(again, work); });
   }
 }
 

@@ -37,10 +37,11 @@ JAX_FA_DEVICE Accumulator multiply_add(Operand<float16> a, Operand<float16> b, A
   return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, c, 0, 0, 0);
 }
 
-// The same in place, for rare paths whose accumulators must stay where the common path has them:
-// the compiler would give the result other registers, and copy all of them back. It does not see
-// that the instruction needs wait states, so end_in_place() comes before anything else uses `c`,
-// and begin_in_place() after what wrote it.
+// The same in place. The compiler likes to give the result other registers, and then an LDS read
+// the freed ones, which takes wait states; or has to copy the accumulators of a rare path back to
+// where the common one has them. It does not see that the instruction itself needs wait states, so
+// begin_in_place() comes between it and what wrote `c` just before, and end_in_place() before
+// anything but another such instruction uses `c`.
 JAX_FA_DEVICE void multiply_add_in_place(Operand<bfloat16> a, Operand<bfloat16> b, Accumulator& c) {
   asm volatile("v_mfma_f32_16x16x32_bf16 %0, %1, %2, %0" : "+v"(c) : "v"(a), "v"(b));
 }

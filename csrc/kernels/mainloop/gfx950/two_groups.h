@@ -2,9 +2,9 @@
 // waves of a SIMD half a tile apart, so that one keeps the matrix core busy while the other has the
 // vector unit for its softmax.
 //
-// Eight waves of 48 query rows; waves w and w + 4 share a SIMD. Waves 0-3 are the group ahead, 4-7
-// the group behind. A wave alternates between a matrix block, which is PV(t-1) and QK(t), and
-// softmax(t). In interval u, between two barriers:
+// Eight waves of 48 query rows (H = 256: 32); waves w and w + 4 share a SIMD. Waves 0-3 are the
+// group ahead, 4-7 the group behind. A wave alternates between a matrix block, which is PV(t-1) and
+// QK(t), and softmax(t). In interval u, between two barriers:
 //
 //   ahead        | softmax(u)               | PV(u)       QK(u+1)  |
 //   behind       | PV(u-1)       QK(u)      | softmax(u)           |
@@ -62,20 +62,29 @@ struct GroupSchedule {
   static constexpr int kLead = kStages - 3;
   static constexpr int kCopiesUnderWay = Copies::kCopies * kLead;
 
-  // Copies are 45 clocks apart at least: one to a gap of three query tiles.
-  static constexpr int kFirstCopy = 1;
-  static constexpr bool has_copy(int gap) {
-    return gap >= kFirstCopy && gap < kFirstCopy + Copies::kCopies;
+  // Copies are 45 clocks apart at least: one to a gap of three query tiles, to every second of two.
+  static constexpr int kCopyGaps = Config::kQueryTiles < 3 ? 2 : 1;
+  static constexpr int copy_at(int gap) {
+    const bool has =
+        gap >= 1 && (gap - 1) % kCopyGaps == 0 && (gap - 1) / kCopyGaps < Copies::kCopies;
+    return has ? (gap - 1) / kCopyGaps : -1;
   }
-  // Behind the copies, which use what they change, the steps to the next tile, a gap each.
-  static constexpr int kFirstStep = kFirstCopy + Copies::kCopies;
-  enum Step { kNextSlot, kNextLds, kMoveValues, kMoveKeys, kBoundKeys, kSteps };
+  static constexpr int kLastCopy = 1 + kCopyGaps * (Copies::kCopies - 1);
   // The LDS addresses change once the last operand of V is on its way.
   static constexpr int kNextAddresses = kValueOperands - kRingDepth;
-  static_assert(kFirstStep + kSteps <= kNextAddresses);
+  // The steps to the next tile have gaps of their own, where they can: slots before the addresses
+  // that want them, all else behind the copies that use what it changes. With H = 64 there are few
+  // gaps between those, with H = 256 some between copies.
+  enum Step { kNextSlot, kNextLds, kMoveKeys, kMoveValues, kBoundKeys };
+  static constexpr int gap_of(Step step) {
+    constexpr int kGaps[][5] = {{3, 3, 5, 6, 7}, {5, 6, 7, 8, 9}, {2, 8, 4, 9, 10}};
+    return kGaps[Config::kHeadDim / 128][step];
+  }
+  static_assert(gap_of(kNextLds) > kLastCopy && gap_of(kNextLds) < kNextAddresses);
+  static_assert(gap_of(kMoveKeys) > 1 + kCopyGaps * (Copies::kPieces - 1));
+  static_assert(gap_of(kMoveValues) > kLastCopy && gap_of(kBoundKeys) > gap_of(kMoveValues));
   static constexpr int kIsRare = kValueOperands;  // in QK(t), for softmax(t)
 
-  static_assert(kValueOperands % kRingDepth == 0 && kKeyOperands % kRingDepth == 0);
   static_assert(2 * kStages * Tile::kBytes <= target::kMaxLdsBytes);
 };
 
@@ -228,7 +237,7 @@ class GroupLoop {
     const Operand a = r.ring[i % kDepth];
     if (i < kValueOperands) {
       arch::Accumulator& o = output.head[q][i % Config::kHeadTiles];
-      o = arch::multiply_add(a, r.p.step[q][i / Config::kHeadTiles], o);
+      arch::multiply_add_in_place(a, r.p.step[q][i / Config::kHeadTiles], o);
     } else {
       accumulate_score(r.scores, query, a, i - kValueOperands, q);
     }
@@ -273,20 +282,21 @@ class GroupLoop {
   template <int kGap, Block kBlock>
   JAX_FA_DEVICE static void fill_gap(CopyState& copies, const Source& source, GroupState& state,
                                      LdsAddresses& lds, int tile) {
-    constexpr int kStep = kGap - Schedule::kFirstStep;
     if constexpr (kBlock == Block::kLast) return;
     constexpr int kCopyGap = kGap - (kBlock == Block::kFirst ? kValueOperands : 0);
-    if constexpr (Schedule::has_copy(kCopyGap)) {
-      Copies::template copy<kCopyGap - Schedule::kFirstCopy>(copies, source);
-    }
-    if constexpr (kStep == Schedule::kNextSlot) state.next_slot = Slots::placed_after(state.slot);
-    if constexpr (kStep == Schedule::kNextLds) {
+    constexpr int kCopy = Schedule::copy_at(kCopyGap);
+    if constexpr (kCopy >= 0) Copies::template copy<kCopy>(copies, source);
+    if constexpr (kGap == Schedule::gap_of(Schedule::kNextSlot))
+      state.next_slot = Slots::placed_after(state.slot);
+    if constexpr (kGap == Schedule::gap_of(Schedule::kNextLds)) {
       copies.value_lds = arch::placed_copy(copies.key_lds);
       copies.key_lds = arch::placed_add(copies.wave_lds, kAhead ? state.slot : state.next_slot);
     }
-    if constexpr (kStep == Schedule::kMoveValues) Copies::move_values(copies);
-    if constexpr (kStep == Schedule::kMoveKeys) arch::move_base(copies.keys, copies.tile_bytes);
-    if constexpr (kStep == Schedule::kBoundKeys) Copies::bound_keys(copies, tile - 1);
+    if constexpr (kGap == Schedule::gap_of(Schedule::kMoveValues)) Copies::move_values(copies);
+    if constexpr (kGap == Schedule::gap_of(Schedule::kMoveKeys))
+      arch::move_base(copies.keys, copies.tile_bytes);
+    if constexpr (kGap == Schedule::gap_of(Schedule::kBoundKeys))
+      Copies::bound_keys(copies, tile - 1);
     if constexpr (kGap == Schedule::kNextAddresses) {
       arch::placed_add_pair(state.next_slot, lds.keys, lds.values, lds.next_keys, lds.next_values);
       state.slot = state.next_slot;
@@ -402,7 +412,8 @@ class GroupLoop {
     int tile = wave.begin;
     const int first_interval = kAhead ? tile - 1 : tile;
     begin_interval(first_interval, workgroup.end);
-    JAX_FA_UNROLL for (int i = 0; i < kDepth - 1; ++i) r.ring[i] = read(lds, kValueOperands + i);
+    JAX_FA_UNROLL for (int i = 0; i < kDepth - 1; ++i) r.ring[(kValueOperands + i) % kDepth] =
+        read(lds, kValueOperands + i);
     multiply_operands<kValueOperands, kOperands, Block::kFirst>(query, r, output, copies, source,
                                                                 state, lds, tile);
     Copies::advance(copies, first_interval);
@@ -437,6 +448,7 @@ class GroupLoop {
     add_sums();
     multiply_operands<0, kValueOperands, Block::kLast>(query, r, output, copies, source, state, lds,
                                                        tile);
+    arch::end_in_place();
     if constexpr (kAhead) arch::set_priority<0>();  // the other group still multiplies
   }
 };

@@ -14,10 +14,10 @@
 
 namespace jax_fa {
 
-// The kernels that have this schedule.
+// The kernels that have this schedule: those of many rows, with dense or packed keys and no cap.
 template <class Config>
-inline constexpr bool kInTwoGroups = Config::kHeadDim == 128 && Config::kWaves == 8 &&
-                                     Config::kSoftCap == SoftCap::kNever && !Config::kPaged;
+inline constexpr bool kInTwoGroups =
+    Config::kWaves == 8 && Config::kSoftCap == SoftCap::kNever && !Config::kPaged;
 
 // Which of the workgroup's shares of rows a wave has. The waves w and w + 4 of a SIMD take shares w
 // and 7 - w, since under a causal mask later rows see more keys.
@@ -101,19 +101,20 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
 // Each group has the whole body: where both rejoined, their registers would have to agree. Each
 // loads the arguments, too: what both had would lie in registers through the loop of one of them.
 template <class Config, Group kGroup>
-JAX_FA_DEVICE void forward_in_group() {
+JAX_FA_DEVICE void forward_in_group(u32 wave) {
   const AttentionParams params = arch::reload_params<AttentionParams>();
-  for_each_work<Config>(params, [](const AttentionParams& again, const Work& work) {
+  for_each_work<Config>(params, wave, [](const AttentionParams& again, const Work& work) {
     attend_rows_in_group<Config, kGroup>(again, work);
   });
 }
 
 template <class Config>
 JAX_FA_DEVICE void forward_in_two_groups() {
-  if (arch::wave_id() < Config::kWaves / 2) {
-    forward_in_group<Config, Group::kAhead>();
+  const u32 wave = arch::wave_id();
+  if (wave < Config::kWaves / 2) {
+    forward_in_group<Config, Group::kAhead>(wave);
   } else {
-    forward_in_group<Config, Group::kBehind>();
+    forward_in_group<Config, Group::kBehind>(wave);
   }
 }
 
