@@ -78,7 +78,8 @@ class Launch:
         it, which are listed by themselves. Divided by the rounds they are what a round of this
         launch took on average, rare paths included.
         """
-        times = dict(np.frombuffer(self._executed, np.uint64).reshape(-1, 2).tolist())
+        pairs: Any = np.frombuffer(self._executed, np.uint64).reshape(-1, 2).tolist()
+        times: dict[int, int] = dict(pairs)
         executed = []
         for loop in find_loops(read_listing(self._code, self.kernel)):
             counts: dict[str, Any] = {"class": collections.Counter()}
