@@ -42,7 +42,9 @@ void ExecRead(Wave& wave, const Instruction& instruction) {
   ToRegisters<kTransfer>(wave, instruction, &result);
   const uint8_t* lds = wave.group->lds.data();
   uint32_t* data = result.data.data();
-  if (wave.AllLanes()) {
+  if (wave.AllLanes() && kTransfer.bytes == 16) {
+    for (int l = 0; l < wave.lanes; l += 4) TakeFourLanes(lds, addresses + l, data, l);
+  } else if (wave.AllLanes()) {
     for (int l = 0; l < wave.lanes; ++l) TakeLane<kTransfer>(lds + addresses[l], data, l);
   } else {
     ForLanes(wave.exec, [&](int l) { TakeLane<kTransfer>(lds + addresses[l], data, l); });
@@ -105,13 +107,46 @@ void ExecWrite2(Wave& wave, const Instruction& instruction) {
   Push(wave, instruction, Issue(wave, instruction, Counter::kDs));
 }
 
+// Columns of 16 lanes' pieces, for a transposing read of kBits-bit elements; `low` and `high` are
+// their result rows.
+template <int kBits>
+void TransposeLanes(const uint8_t* lds, const uint32_t* addresses, uint32_t* low, uint32_t* high) {
+  constexpr int kElements = 64 / kBits;         // of one lane: rows of the block
+  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2
+#if defined(__SSE2__)
+  if constexpr (kBits == 16) {
+    for (int at = 0; at < kLanesPerRow; ++at) {
+      __m128i rows[kElements];
+      for (int j = 0; j < kElements; ++j) {
+        const uint8_t* piece = lds + addresses[kLanesPerRow * j + at];
+        rows[j] = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(piece));
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(low + kElements * at),
+                       _mm_unpacklo_epi16(rows[0], rows[1]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(high + kElements * at),
+                       _mm_unpacklo_epi16(rows[2], rows[3]));
+    }
+    return;
+  }
+#endif
+  constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
+  uint64_t pieces[16];
+  for (int l = 0; l < 16; ++l) std::memcpy(&pieces[l], lds + addresses[l], 8);
+  for (int t = 0; t < 16; ++t) {
+    uint64_t column = 0;
+    for (int j = 0; j < kElements; ++j) {
+      const uint64_t piece = pieces[kLanesPerRow * j + t / kElements];
+      column |= ((piece >> (kBits * (t % kElements))) & kMask) << (kBits * j);
+    }
+    low[t] = static_cast<uint32_t>(column);
+    high[t] = static_cast<uint32_t>(column >> 32);
+  }
+}
+
 // Transposing read of kBits-bit elements. The 16 lanes of a group give the addresses of kDsRows x
 // (16 / lanes per row) pieces of 64 bits: lane t receives column t, element j of it from row j.
 template <int kBits>
 void ExecReadTranspose(Wave& wave, const Instruction& instruction) {
-  constexpr int kElements = 64 / kBits;         // of one lane: rows of the block
-  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2
-  constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
   if (!wave.AllLanes()) {
     Fail(wave, instruction, "a transposing read with lanes turned off: not documented");
   }
@@ -121,19 +156,9 @@ void ExecReadTranspose(Wave& wave, const Instruction& instruction) {
   const uint8_t* lds = wave.group->lds.data();
   InFlight& result = Issue(wave, instruction, Counter::kDs);
   ToRegisters<kDword2>(wave, instruction, &result);
+  uint32_t* data = result.data.data();
   for (int group = 0; group < wave.lanes; group += 16) {
-    uint64_t pieces[16];
-    for (int l = 0; l < 16; ++l) std::memcpy(&pieces[l], lds + addresses[group + l], 8);
-    for (int t = 0; t < 16; ++t) {
-      uint64_t column = 0;
-      for (int j = 0; j < kElements; ++j) {
-        const uint64_t piece = pieces[kLanesPerRow * j + t / kElements];
-        column |= ((piece >> (kBits * (t % kElements))) & kMask) << (kBits * j);
-      }
-      result.data[static_cast<size_t>(group + t)] = static_cast<uint32_t>(column);
-      result.data[static_cast<size_t>(kLaneStride + group + t)] =
-          static_cast<uint32_t>(column >> 32);
-    }
+    TransposeLanes<kBits>(lds, addresses + group, data + group, data + kLaneStride + group);
   }
   wave.group->lds_traffic.read_bytes += 8u * wave.lanes;
   Push(wave, instruction, result);

@@ -8,6 +8,10 @@
 #include <cstring>
 #include <type_traits>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include "emulator/exec/families.h"
 #include "emulator/exec/in_flight.h"
 #include "emulator/state/wave.h"
@@ -41,6 +45,22 @@ inline void TakeLane(const uint8_t* from, uint32_t* data, int lane) {
                      ? static_cast<uint32_t>(static_cast<int8_t>(*from))
                      : *from;
   }
+}
+// The same of lanes `lane` to `lane` + 3 and 16 bytes each, from `base` + addresses[0..3].
+inline void TakeFourLanes(const uint8_t* base, const uint32_t* addresses, uint32_t* data,
+                          int lane) {
+#if defined(__SSE2__)
+  __m128 rows[4];
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm_loadu_ps(reinterpret_cast<const float*>(base + addresses[i]));
+  }
+  _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+  for (int d = 0; d < 4; ++d) {
+    _mm_storeu_ps(reinterpret_cast<float*>(data + d * kLaneStride + lane), rows[d]);
+  }
+#else
+  for (int i = 0; i < 4; ++i) TakeLane<Transfer{16}>(base + addresses[i], data, lane + i);
+#endif
 }
 // The other way, from register rows.
 template <Transfer kTransfer>
