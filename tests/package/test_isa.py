@@ -47,8 +47,11 @@ def test_matrix_work_of_a_hot_loop_is_that_of_its_tile(capsys, target):
     rows, keys, steps = {"gfx950": (48, 64, 16 * 16 * 32), "gfx1201": (16, 32, 16**3)}[target]
     report = json.loads(isa(capsys, "--target", target, "--json"))
     plain = next(k for k in report["kernels"] if k["name"] == "flash_bfloat16_h128_plain")
+    # On gfx1201 a head that ends inside the tile has a loop of its own number of steps.
+    heads = {"gfx950": (128,), "gfx1201": (128, 112, 96, 80)}[target]
+    found = {loop["matrix"] for loop in plain["hot_loops"]}
+    assert found == {2 * rows * keys * head // steps for head in heads}
     for loop in plain["hot_loops"]:
-        assert loop["matrix"] == 2 * rows * keys * 128 // steps
         assert loop["trans"] == rows * keys // {"gfx950": 64, "gfx1201": 32}[target]
 
 

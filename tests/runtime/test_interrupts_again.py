@@ -97,6 +97,7 @@ print(json.dumps(answer))
 
 
 # What an interrupted call leaves is no number, upon which a loop may go on for long or for ever.
+@pytest.mark.slow
 def test_a_loop_of_calls_ends_as_well():
     code = """
 work = jax.jit(lambda query: jax.lax.fori_loop(0, 1_000_000, lambda _, x: attend(x), query))
