@@ -53,6 +53,18 @@ def _cycles_per_score(per_unit: dict[str, float]) -> float:
     return (16 * per_unit["matrix"] + _vector_slots(per_unit)) / UNIT / 2
 
 
+@pytest.mark.parametrize(
+    ("head_dim", "vector_slots", "cycles"), [(64, 41, 0.2905), (128, 37, 0.5365), (256, 42, 1.042)]
+)
+def test_a_whole_head_keeps_its_budget(head_dim, vector_slots, cycles):
+    counts = [_per_unit(dtype, head_dim) for dtype in ("bfloat16", "float16")]
+    for per_unit in counts:
+        assert per_unit["matrix"] == head_dim / 4
+        assert _vector_slots(per_unit) <= vector_slots
+        assert _cycles_per_score(per_unit) <= cycles
+    assert _cycles_per_score(counts[0]) == pytest.approx(_cycles_per_score(counts[1]), abs=0.003)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize(
     ("head_dim", "full_head_dim"),

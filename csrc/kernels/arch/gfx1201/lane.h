@@ -17,8 +17,11 @@ JAX_FA_DEVICE u32 wave_id() {
   return uniform(__builtin_amdgcn_workitem_id_x() / gfx1201::kWaveSize);
 }
 
+// The lanes of which `condition` is true, as bits of a scalar register. Loops that a flag ends want
+// it in this form: the compiler would carry a bool from turn to turn as a vector's.
+JAX_FA_DEVICE u32 lanes_where(bool condition) { return __builtin_amdgcn_ballot_w32(condition); }
 // True in every lane when `condition` is true in one.
-JAX_FA_DEVICE bool any_lane(bool condition) { return __builtin_amdgcn_ballot_w32(condition) != 0; }
+JAX_FA_DEVICE bool any_lane(bool condition) { return lanes_where(condition) != 0; }
 JAX_FA_DEVICE int count_lanes(bool condition) {
   return __builtin_popcount(__builtin_amdgcn_ballot_w32(condition));
 }

@@ -49,24 +49,14 @@ JAX_FA_DEVICE u32 pack_pair(float low, float high, float16) {
   return __builtin_bit_cast(u32, __builtin_amdgcn_cvt_pkrtz(low, high));
 }
 
-// float16 to nearest even takes an instruction more for a pair: about a hundredth of the loop where
-// matrix products over the largest head take most of it.
-template <class Element, int kHeadDim>
-inline constexpr bool kPacksToNearest = __is_same(Element, float16) && kHeadDim >= 256;
-
 // log2 of what half a unit in the last place adds to 1: with it, a sum of probabilities rounded
 // towards zero is off by as much either way as one of probabilities rounded to nearest.
 template <class Element, int kHeadDim>
-inline constexpr float kPackingLossLog2 = kPacksToNearest<Element, kHeadDim> ? 0.0f
-                                          : __is_same(Element, bfloat16)     ? 0.00562455f
-                                                                             : 0.00070428f;
+inline constexpr float kPackingLossLog2 = __is_same(Element, bfloat16) ? 0.00562455f : 0.00070428f;
 
 // Rounds the probabilities of one score fragment into one P^T operand.
 template <class Element, int kHeadDim>
 JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
-  if constexpr (kPacksToNearest<Element, kHeadDim>) {
-    return __builtin_convertvector(scores[0], Operand<Element>);
-  }
   Vector<u32, kOperandElements / 2> packed;
   JAX_FA_UNROLL for (int e = 0; e < kOperandElements; e += 2) {
     const float low = scores[0][e], high = scores[0][e + 1];
@@ -75,22 +65,39 @@ JAX_FA_DEVICE Operand<Element> pack_probabilities(const Accumulator* scores) {
   return __builtin_bit_cast(Operand<Element>, packed);
 }
 
+JAX_FA_DEVICE float add_pair(u32 pair, float sum, bfloat16) {
+  using Pair = Vector<bfloat16, 2>;
+  return __builtin_amdgcn_fdot2_f32_bf16(__builtin_bit_cast(Pair, pair),
+                                         __builtin_bit_cast(Pair, 0x3f803f80u), sum, false);
+}
+JAX_FA_DEVICE float add_pair(u32 pair, float sum, float16) {
+  using Pair = Vector<float16, 2>;
+  return __builtin_amdgcn_fdot2(__builtin_bit_cast(Pair, pair),
+                                __builtin_bit_cast(Pair, 0x3c003c00u), sum, false);
+}
+// `sum` and the elements of operands that this lane holds, pairwise by v_dot2 with ones.
+template <class Element, int kOperands>
+JAX_FA_DEVICE float add_elements(const Operand<Element> (&p)[kOperands], float sum) {
+  using Pairs = Vector<u32, kOperandElements / 2>;
+  JAX_FA_UNROLL for (int i = 0; i < kOperands; ++i) {
+    const auto pairs = __builtin_bit_cast(Pairs, p[i]);
+    JAX_FA_UNROLL for (int e = 0; e < kOperandElements / 2; ++e) {
+      const u32 pair = pairs[e];
+      sum = add_pair(pair, sum, Element{});
+    }
+  }
+  return sum;
+}
+
 // Sums of rounded probabilities over keys, one per query row: each lane sums its own half of the
-// row's keys, pairwise by v_dot2 with ones; the two halves meet once, in total().
+// row's keys; the two halves meet once, in total().
 template <class Element, int kQueryTiles, int kOperands>
 class RowSums {
  public:
   JAX_FA_DEVICE RowSums() { JAX_FA_UNROLL for (float& sum : sums_) sum = 0.0f; }
 
   JAX_FA_DEVICE void add(int query_tile, const Operand<Element> (&p)[kOperands]) {
-    using Pairs = Vector<u32, kOperandElements / 2>;
-    JAX_FA_UNROLL for (int i = 0; i < kOperands; ++i) {
-      const auto pairs = __builtin_bit_cast(Pairs, p[i]);
-      JAX_FA_UNROLL for (int e = 0; e < kOperandElements / 2; ++e) {
-        const u32 pair = pairs[e];
-        sums_[query_tile] = add_pair(pair, sums_[query_tile], Element{});
-      }
-    }
+    sums_[query_tile] = add_elements(p, sums_[query_tile]);
   }
   JAX_FA_DEVICE void rescale(int query_tile, float factor) { sums_[query_tile] *= factor; }
   // The whole row's sum, in every lane that holds the row.
@@ -99,17 +106,6 @@ class RowSums {
   }
 
  private:
-  JAX_FA_DEVICE static float add_pair(u32 pair, float sum, bfloat16) {
-    using Pair = Vector<bfloat16, 2>;
-    return __builtin_amdgcn_fdot2_f32_bf16(__builtin_bit_cast(Pair, pair),
-                                           __builtin_bit_cast(Pair, 0x3f803f80u), sum, false);
-  }
-  JAX_FA_DEVICE static float add_pair(u32 pair, float sum, float16) {
-    using Pair = Vector<float16, 2>;
-    return __builtin_amdgcn_fdot2(__builtin_bit_cast(Pair, pair),
-                                  __builtin_bit_cast(Pair, 0x3c003c00u), sum, false);
-  }
-
   float sums_[kQueryTiles];
 };
 

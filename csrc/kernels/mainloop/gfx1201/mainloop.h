@@ -8,11 +8,16 @@
 //
 //   phase      | matrix core         | vector unit               | loads
 //   scores     | S^T = K.Q^T         |                           | K, then the first of V
-//   softmax    |                     | mask, maximum, exp2, pack | (under way)
+//   softmax    |                     | scale, exp2, pack, sum    | (under way)
 //   accumulate | O^T += V^T.P^T      |                           | V, then the first of K of t+1
 //
 // A wave's matrix and vector instructions cannot overlap on this chip; those of different waves of
 // a SIMD fill each other's waits.
+//
+// Vector instructions for 32 keys of 16 rows, beside 32 matrix ones: at H = 128 without pages
+// (guarded_softmax.h says how) to scale 8, to pack 8, to sum 9, to compare sums 1, moves 11;
+// elsewhere a maximum 8, to scale 16, to pack 8, to sum 8, others 2. And 16 exponentials, which go
+// another way.
 //
 // A head that ends inside its tile (H = 96) takes a loop of its own number of 16-element steps, so
 // that nothing is multiplied, and nothing read, of those that are not there, and each load is found
@@ -26,7 +31,7 @@
 //   Q              32    32    64
 //   S, P           64    16    16
 //   operand ring   16    16    16
-//   row state       8     4     4
+//   row state       8    12     4      H = 128: 8 of them what sums of products start from
 //   addresses, temporaries: about 20; NearTwoPageKeys: 3 per fragment of keys and 4;
 //   NearRowKeys: 3 per fragment and 2; FarRowKeys: 2 per fragment and a page each
 //   at most       216   168   256      7, 9 and 5 waves per SIMD
@@ -43,6 +48,7 @@
 #include "kernels/device.h"
 #include "kernels/mainloop/gfx1201/buffered_keys.h"
 #include "kernels/mainloop/gfx1201/far_row_keys.h"
+#include "kernels/mainloop/gfx1201/guarded_softmax.h"
 #include "kernels/mainloop/gfx1201/near_keys.h"
 #include "kernels/mainloop/gfx1201/staged_mainloop.h"
 #include "kernels/mainloop/gfx1201/tile_attention.h"
@@ -142,10 +148,15 @@ class Mainloop {
       values_.begin_tile();
       arch::fence_schedule();
       const HeldQuery<Config> held(query);
-      Attention::run(tile, wave, mask, rows, held, softmax, output, ring, load, [&] {
+      const auto pause = [&] {
         values_.hide(block);  // or base + offset is formed early, in vector registers
         keys_.fetch((tile + 1) * Config::kBlockKv);
-      });
+      };
+      if constexpr (kGuardsSums<Config>) {
+        Attention::run_guarded(tile, wave, mask, rows, held, softmax, output, ring, load, pause);
+      } else {
+        Attention::run(tile, wave, mask, rows, held, softmax, output, ring, load, pause);
+      }
     }
   }
 

@@ -60,26 +60,73 @@ class TileAttention {
                                 Softmax<Config>& softmax, OutputFragments<Config>& output,
                                 Ring& ring, Read read, Pause pause) {
     ScoreFragments<Config> scores;
-    JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
-      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        arch::Accumulator& s = scores.keys[q][key_fragment(i)];
-        s = arch::multiply_add(ring[i % kRingDepth], query.operand(q, key_step(i)),
-                               key_step(i) ? s : arch::Accumulator(0.0f));
-      }
-      arch::fence_schedule();
-      if (key_fragment(i) == Config::kScoreTiles - 1) query.advance(key_step(i));
-      ring[i % kRingDepth] = read(i + kRingDepth);
-      arch::fence_schedule();
-    }
-
+    score(query, ring, read, [](int) { return arch::Accumulator(0.0f); }, scores);
     softmax.cap(scores);
     if (__builtin_expect(wave.cut(tile), 0)) {
       apply_mask<Config>(mask, wave, arch::opaque_uniform(tile), rows, scores);
     }
     const ProbabilityFragments<Config> p = softmax.update(scores, output);
     pause();
-    arch::fence_schedule();
+    accumulate(p, ring, read, output);
+  }
 
+  // The same with the Softmax of guarded_softmax.h: a tile in which a score is too large for its
+  // row's reference is made again, from its first operands on.
+  template <class Query, class Read, class Pause>
+  JAX_FA_DEVICE static void run_guarded(int tile, const TileRange& wave, const Mask& mask,
+                                        const QueryRows<Config>& rows, Query query,
+                                        Softmax<Config>& softmax, OutputFragments<Config>& output,
+                                        Ring& ring, Read read, Pause pause) {
+    // A row may see its first key in every tile up to the first that all rows see whole.
+    const bool common = tile > max_int(wave.begin, wave.full_begin) && !wave.cut(tile);
+    u32 careful = softmax.has_base();
+    if (!common) careful = 1;
+    ProbabilityFragments<Config> p;
+    u32 again;
+#pragma nounroll
+    do {
+      careful = arch::opaque_uniform(careful);  // or the compiler makes two loops of one
+      ScoreFragments<Config> scores;
+      score(query, ring, read, [&](int q) { return softmax.start(q); }, scores);
+      softmax.cap(scores);
+      if (__builtin_expect(careful != 0, 0)) {
+        if (wave.cut(tile)) {
+          apply_mask<Config>(mask, wave, arch::opaque_uniform(tile), rows, scores);
+        }
+        softmax.move_references(scores, output);
+      }
+      again = softmax.update(scores, careful, p);
+      if (__builtin_expect(again != 0, 0)) {
+        careful = 1;
+        JAX_FA_UNROLL for (int i = 0; i < kRingDepth; ++i) ring[i] = read(i);
+      }
+    } while (again != 0);
+    pause();
+    accumulate(p, ring, read, output);
+  }
+
+ private:
+  // `start` gives what the sums of a query tile start from.
+  template <class Query, class Read, class Start>
+  JAX_FA_DEVICE static void score(Query& query, Ring& ring, Read read, Start start,
+                                  ScoreFragments<Config>& scores) {
+    JAX_FA_UNROLL for (int i = 0; i < kKeyCount; ++i) {
+      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+        arch::Accumulator& s = scores.keys[q][key_fragment(i)];
+        s = arch::multiply_add(ring[i % kRingDepth], query.operand(q, key_step(i)),
+                               key_step(i) ? s : start(q));
+      }
+      arch::fence_schedule();
+      if (key_fragment(i) == Config::kScoreTiles - 1) query.advance(key_step(i));
+      ring[i % kRingDepth] = read(i + kRingDepth);
+      arch::fence_schedule();
+    }
+  }
+
+  template <class Read>
+  JAX_FA_DEVICE static void accumulate(const ProbabilityFragments<Config>& p, Ring& ring, Read read,
+                                       OutputFragments<Config>& output) {
+    arch::fence_schedule();
     JAX_FA_UNROLL for (int i = 0; i < kValueCount; ++i) {
       const int slot = (kKeyCount + i) % kRingDepth;
       JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
