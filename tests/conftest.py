@@ -9,6 +9,10 @@ from compared import instructions, named_by
 import jax_fa  # noqa: F401  (the installed package, before any test module changes anything)
 from jax_fa import emulator
 
+# Python in processes that tests start imports the installed package too, and not the checkout's
+# folder for being the working one.
+os.environ["PYTHONSAFEPATH"] = "1"
+
 # Tests of sharding use four devices; all others run on the first.
 jax.config.update("jax_num_cpu_devices", 4)
 

@@ -167,7 +167,7 @@ def test_in_a_fresh_process(tmp_path):
             out, lse = jax.jit(loaded.call)(*arrays)
         np.savez({str(tmp_path / "results")!r}, out, lse)
     """
-    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
     assert_same(np.load(tmp_path / "results.npz").values(), attend(*arrays))
 
 
