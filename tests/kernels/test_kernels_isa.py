@@ -32,8 +32,9 @@ VARIANTS = {
 }
 # Kernels whose schedule is another than that of their family.
 OTHERS = {
-    ("gfx950", f"flash_{dtype}_h{head_dim}_plain"): budget
+    ("gfx950", f"flash_{dtype}_h{head_dim}_{variant}"): budget
     for dtype in DTYPES
+    for variant in ("plain", "softcap")
     for head_dim, budget in {64: (184, 67584), 128: (256, 135168), 256: (256, 135168)}.items()
 }
 KERNELS = [

@@ -21,8 +21,8 @@ DTYPES = ("bfloat16", "float16")
 HEAD_DIMS = (64, 128, 256)
 
 
-def kernel_of(dtype: str, head_dim: int) -> str:
-    return f"flash_{dtype}_h{head_dim}_plain"
+def kernel_of(dtype: str, head_dim: int, variant: str = "plain") -> str:
+    return f"flash_{dtype}_h{head_dim}_{variant}"
 
 
 @functools.cache
@@ -31,16 +31,20 @@ def code() -> emulator.CodeObject:
 
 
 # By head size: rows of a wave and keys of a tile; matrix instructions, those of them that make sums
-# (sparse, but dense for an odd number of operands), slots of the vector unit.
-COMMON_TILES = {64: (48, 64, 0, 195), 128: (48, 64, 0, 196), 256: (32, 32, 2, 67)}
+# (sparse, but dense for an odd number of operands), slots of the vector unit. A score with a soft
+# cap takes six more.
+COMMON_TILES = {64: (48, 64, 0, 184), 128: (48, 64, 0, 184), 256: (32, 32, 2, 64)}
+SLOTS_OF_CAP = {"plain": 0, "softcap": 6}
 
 
+@pytest.mark.parametrize("variant", SLOTS_OF_CAP)
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_budget_of_the_common_tile(dtype, head_dim):
+def test_budget_of_the_common_tile(dtype, head_dim, variant):
     """The table at the head of csrc/kernels/mainloop/gfx950/two_groups.h, in both groups."""
     rows, keys, dense_sums, slots = COMMON_TILES[head_dim]
-    kernel = kernel_of(dtype, head_dim)
+    scores = rows * keys // 64
+    kernel = kernel_of(dtype, head_dim, variant)
     loops = [count(TARGET, loop) for loop in find_hot_loops(listing(code(), kernel))]
     assert len(loops) == 2
     for loop in loops:
@@ -48,8 +52,8 @@ def test_budget_of_the_common_tile(dtype, head_dim):
         operands = keys * head_dim // (16 * 32)
         assert loop["matrix"] == 2 * operands * rows // 16 + dense_sums
         assert loop["sparse_matrix"] == (0 if dense_sums else rows // 16)
-        assert loop["trans"] == rows * keys // 64
-        assert loop["valu_slots"] <= slots
+        assert loop["trans"] == (3 if SLOTS_OF_CAP[variant] else 1) * scores
+        assert loop["valu_slots"] <= slots + SLOTS_OF_CAP[variant] * scores
         assert loop["valu_packed"] == 0
         assert loop["lds_dma"] == 2 * keys * head_dim * 2 // 1024 // 8
         assert loop["lds_read"] == operands + 2 * operands
@@ -120,21 +124,42 @@ RARE: Mapping[str, tuple[list[np.ndarray], Mapping[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("dtype", "head_dim"), [*((dtype, 128) for dtype in DTYPES), ("bfloat16", 64), ("float16", 256)]
-)
-@pytest.mark.parametrize("case", RARE)
-def test_rare_tiles(case, dtype, head_dim):
+def run_rare(case: str, dtype: str, head_dim: int, variant: str, **more: Any) -> None:
     operands, options = RARE[case]
     q, k, v = (jnp.asarray(np.tile(x, 2)[..., :head_dim], dtype) for x in operands)
     assert all(np.isfinite(np.asarray(x, np.float32)).all() for x in (q, k, v))
     call = functools.partial(
         flash_attention, q[None], k[None], v[None], return_lse=True, implementation=TARGET
     )
-    actual, kernels = run_in_every_order(lambda: call(**options))
-    assert kernels == {kernel_of(dtype, head_dim)}
-    expected = attention(*(np.asarray(x, np.float64) for x in (q, k, v)), **options)
+    actual, kernels = run_in_every_order(lambda: call(**options, **more))
+    assert kernels == {kernel_of(dtype, head_dim, variant)}
+    expected = attention(*(np.asarray(x, np.float64) for x in (q, k, v)), **options, **more)
     assert_near((x[0] for x in actual), expected, v, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim"), [*((dtype, 128) for dtype in DTYPES), ("bfloat16", 64), ("float16", 256)]
+)
+@pytest.mark.parametrize("case", RARE)
+def test_rare_tiles(case, dtype, head_dim):
+    run_rare(case, dtype, head_dim, "plain")
+
+
+# Caps under which references reach the bound of all scores, and do not.
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "cap"),
+    [
+        ("bfloat16", 128, 30.0),
+        ("bfloat16", 128, 200.0),
+        ("float16", 128, 50.0),
+        ("bfloat16", 64, 2.0),
+        ("bfloat16", 256, 30.0),
+        ("float16", 256, 200.0),
+    ],
+)
+@pytest.mark.parametrize("case", RARE)
+def test_rare_tiles_with_a_soft_cap(case, dtype, head_dim, cap):
+    run_rare(case, dtype, head_dim, "softcap", logits_soft_cap=cap)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

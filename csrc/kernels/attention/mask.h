@@ -93,13 +93,13 @@ JAX_FA_DEVICE TileRange intersect(const TileRange& range, const TileRange& part)
 // Sets the scores of unseen keys to -inf, by a select and not by an addition, since an unseen score
 // may be NaN. `range` and `rows` are the wave's. Few tiles are cut, so nothing of the mask is kept
 // in registers from tile to tile; left and right are apart, since a causal diagonal and a tail cut
-// on the right only.
-template <class Config>
+// on the right only. Query tiles kFirst .. kEnd-1.
+template <class Config, int kFirst = 0, int kEnd = Config::kQueryTiles>
 JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile,
                               const QueryRows<Config>& rows, ScoreFragments<Config>& scores) {
   const int lane_key = tile * Config::kBlockKv + arch::opaque(arch::accumulator_row());
   if (range.cut_right(tile)) {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+    JAX_FA_UNROLL for (int q = kFirst; q < kEnd; ++q) {
       const int end = mask.end_key(rows.token(q)) - lane_key;
       scores.for_each(q, [&](float& score, int key) {
         if (key >= end) score = -infinity();
@@ -107,7 +107,7 @@ JAX_FA_DEVICE void apply_mask(const Mask& mask, const TileRange& range, int tile
     }
   }
   if (range.cut_left(tile)) {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+    JAX_FA_UNROLL for (int q = kFirst; q < kEnd; ++q) {
       const int begin = mask.first_key(rows.token(q)) - lane_key;
       scores.for_each(q, [&](float& score, int key) {
         if (key < begin) score = -infinity();

@@ -25,6 +25,15 @@ JAX_FA_DEVICE int count_lanes(bool condition) {
   return __builtin_popcountll(__builtin_amdgcn_ballot_w64(condition));
 }
 
+// The maxima of three pairs, each of two float16 or two positive bfloat16, whose bits are in the
+// order of float16's: NaN where an operand is, and from 2^121 on a bfloat16 is as NaN.
+JAX_FA_DEVICE u32 maximum3_of_pairs(u32 a, u32 b, u32 c) {
+  using Pair = Vector<float16, 2>;
+  const auto pair = [](u32 bits) { return __builtin_bit_cast(Pair, bits); };
+  return __builtin_bit_cast(
+      u32, __builtin_elementwise_maximum(__builtin_elementwise_maximum(pair(a), pair(b)), pair(c)));
+}
+
 // The maximum over the four lanes l%16, +16, +32, +48 that hold one query row.
 JAX_FA_DEVICE float row_maximum(float x) {
   u32 bits = __builtin_bit_cast(u32, x);

@@ -21,14 +21,15 @@
 // slots of the vector unit, a sparse one of the row sums one. The common tile of a wave:
 //
 //   matrix blocks of the partner   96 + 3 instructions: 1584 clk, 195 slots
-//   softmax                        48 exp2 (2 slots each), 48 FMA, 24 maximum of three, 24 pack,
-//                                  1 comparison with the limit, 2 additions for LDS addresses
-//                                  of the next block: 195 slots
+//   softmax                        48 exp2 (2 slots each), 48 FMA, 24 pack, 12 maximum of three
+//                                  packed pairs, 2 comparisons with the limit, 2 additions for LDS
+//                                  addresses of the next block: 184 slots
+//   a soft cap adds                48 multiplications, 48 exp2, 48 additions, 48 reciprocals
 // Copies, scalar steps and reads have gaps of their own in the matrix block (GroupSchedule). First
 // tiles, tiles that a mask cuts and moves of a reference are behind one scalar branch each.
 //
 // Registers per lane (of 256): O 96, Q 48, S and P 48, operand ring 16, sums 12 and 5 for the
-// operand of ones, references and bases 6, LDS and copy addresses 6. LDS: 4 stages of K and V,
+// operand of ones, references 4, LDS and copy addresses 6. LDS: 4 stages of K and V,
 // 135168 B. Three would do if memory answered within 1200 clk.
 #ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_H_
 #define JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_H_
@@ -37,76 +38,11 @@
 #include "kernels/attention/config.h"
 #include "kernels/attention/mask.h"
 #include "kernels/device.h"
-#include "kernels/mainloop/gfx950/lds_tile.h"
-#include "kernels/mainloop/gfx950/two_groups_copies.h"
+#include "kernels/mainloop/gfx950/two_groups_schedule.h"
 #include "kernels/mainloop/gfx950/two_groups_softmax.h"
 #include "kernels/tile/fragments.h"
 
 namespace jax_fa {
-
-enum class Group { kAhead, kBehind };
-
-// What stands where in the matrix block of a configuration. Operand i of the block is one of V
-// (i < kValueOperands) or K, used by one instruction for each query tile; gap i follows the second.
-template <class Config>
-struct GroupSchedule {
-  using Tile = typename Share<Config>::Tile;
-  static constexpr u32 kStages = 4;
-  static constexpr int kRingDepth = 4;  // operands read ahead of their use
-  static constexpr int kValueOperands = Config::kKeySteps * Config::kHeadTiles;
-  static constexpr int kKeyOperands = Config::kScoreTiles * Config::kHeadSteps;
-  static constexpr int kOperands = kValueOperands + kKeyOperands;
-  using Copies = TileCopies<Config, kStages>;
-  using Slots = Ring<Tile, kStages>;
-  // Intervals that copies have to land, beyond the one that they start in.
-  static constexpr int kLead = kStages - 3;
-  static constexpr int kCopiesUnderWay = Copies::kCopies * kLead;
-
-  // Copies are 45 clocks apart at least: one to a gap of three query tiles, to every second of two.
-  static constexpr int kCopyGaps = Config::kQueryTiles < 3 ? 2 : 1;
-  static constexpr int copy_at(int gap) {
-    const bool has =
-        gap >= 1 && (gap - 1) % kCopyGaps == 0 && (gap - 1) / kCopyGaps < Copies::kCopies;
-    return has ? (gap - 1) / kCopyGaps : -1;
-  }
-  static constexpr int kLastCopy = 1 + kCopyGaps * (Copies::kCopies - 1);
-  // The LDS addresses change once the last operand of V is on its way.
-  static constexpr int kNextAddresses = kValueOperands - kRingDepth;
-  // The steps to the next tile have gaps of their own, where they can: slots before the addresses
-  // that want them, all else behind the copies that use what it changes. With H = 64 there are few
-  // gaps between those, with H = 256 some between copies.
-  enum Step { kNextSlot, kNextLds, kMoveKeys, kMoveValues, kBoundKeys };
-  static constexpr int gap_of(Step step) {
-    constexpr int kGaps[][5] = {{3, 3, 5, 6, 7}, {5, 6, 7, 8, 9}, {2, 8, 4, 9, 10}};
-    return kGaps[Config::kHeadDim / 128][step];
-  }
-  static_assert(gap_of(kNextLds) > kLastCopy && gap_of(kNextLds) < kNextAddresses);
-  static_assert(gap_of(kMoveKeys) > 1 + kCopyGaps * (Copies::kPieces - 1));
-  static_assert(gap_of(kMoveValues) > kLastCopy && gap_of(kBoundKeys) > gap_of(kMoveValues));
-  static constexpr int kIsRare = kValueOperands;  // in QK(t), for softmax(t)
-
-  static_assert(2 * kStages * Tile::kBytes <= target::kMaxLdsBytes);
-};
-
-// The same for all lanes. State is kept in several structures, without arrays in those of scalars:
-// while loops are not unrolled, the compiler makes vectors of neighbouring words, uniform or not.
-struct GroupState {
-  u32 slot, next_slot;  // of tiles t and t + 1 in the rings
-  int minus_full_begin;
-  u32 full_tiles;  // how many tiles are seen whole by all rows
-  u32 from_full;   // tile t's place among them
-  float limit;     // scaled scores above it want references moved
-};
-struct LdsAddresses {
-  u32 keys, values;            // of this lane in slot 0
-  u32 next_keys, next_values;  // in the slots read next
-};
-template <class Config>
-struct BlockRegisters {
-  ScoreFragments<Config> scores;
-  ProbabilityFragments<Config> p;
-  arch::Operand<typename Config::Element> ring[GroupSchedule<Config>::kRingDepth];
-};
 
 // One wave's way through the key tiles.
 template <class Config, Group kGroup>
@@ -310,67 +246,13 @@ class GroupLoop {
   JAX_FA_DEVICE static bool is_rare(const GroupState& state) {
     return state.from_full >= state.full_tiles;
   }
-  // The scores of the tile again, for references that only they can tell.
-  JAX_FA_DEVICE static void multiply_again(const Query& query, Registers& r,
-                                           const LdsAddresses& lds) {
-    JAX_FA_UNROLL for (auto& row : r.scores.keys) {
-      JAX_FA_UNROLL for (auto& fragment : row) fragment = 0.0f;
-    }
-    JAX_FA_UNROLL for (auto& row : r.scores.keys) {
-      JAX_FA_UNROLL for (auto& fragment : row) fragment = arch::opaque(fragment);
-    }
-    arch::begin_in_place();
-    JAX_FA_UNROLL for (int i = 0; i < Schedule::kKeyOperands; ++i) {
-      const Operand key = read(lds, kValueOperands + i);
-      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        arch::multiply_add_in_place(key, query.step[q][i % Config::kHeadSteps],
-                                    r.scores.keys[q][i / Config::kHeadSteps]);
-      }
-      arch::fence_schedule();
-    }
-    arch::end_in_place();
-  }
+  template <int kFirst = 0, int kEnd = Config::kQueryTiles>
   JAX_FA_DEVICE static void mask_scores(const Mask& mask, const QueryRows<Config>& rows,
                                         const TileRange& wave, Registers& r, int tile) {
-    apply_mask<Config>(mask, wave, arch::opaque_uniform(tile), rows, r.scores);
+    apply_mask<Config, kFirst, kEnd>(mask, wave, arch::opaque_uniform(tile), rows, r.scores);
   }
-  template <bool kFirst>
-  JAX_FA_DEVICE static void take_references(const Query& query, Registers& r, Output& output,
-                                            Softmax& softmax, GroupState& state,
-                                            const LdsAddresses& lds, const Mask& mask,
-                                            const QueryRows<Config>& rows, const TileRange& wave,
-                                            int tile) {
-    const bool rare = kFirst ? wave.cut(tile) : is_rare(state);
-    if (__builtin_expect(rare, 0)) {
-      mask_scores(mask, rows, wave, r, tile);
-      if (!kFirst && state.limit == -infinity()) {
-        state.limit = softmax.template move_by_raw_scores<false>(r.scores, output);
-      }
-    }
-    if constexpr (kFirst) {
-      state.limit = softmax.template move_by_raw_scores<true>(r.scores, output);
-      softmax.scale_from_base(r.scores);
-      return;
-    }
-    arch::fence_schedule();
-    softmax.scale(r.scores);
-    arch::fence_schedule();
-    const float maximum = Softmax::lane_maximum(r.scores);
-    if (__builtin_expect(arch::any_lane(maximum > state.limit), 0)) {
-      if (__builtin_expect(
-              arch::any_lane(maximum > (state.limit == -infinity() ? state.limit : Softmax::kFar)),
-              0)) {
-        multiply_again(query, r, lds);
-        if (is_rare(state)) mask_scores(mask, rows, wave, r, tile);
-        state.limit = softmax.template move_by_raw_scores<false>(r.scores, output);
-        softmax.scale_from_base(r.scores);
-      }
-      softmax.move(r.scores, output);
-    }
-    arch::fence_schedule();
-  }
-  // Scores become P; the first operands of the next block are read meanwhile.
-  JAX_FA_DEVICE static void make_probabilities(Registers& r, const LdsAddresses& lds) {
+  // Scaled scores become P; the first operands of the next block are read meanwhile.
+  JAX_FA_DEVICE static void exponentiate(Registers& r, const LdsAddresses& lds) {
     JAX_FA_UNROLL for (int i = 0; i < Config::kQueryTiles * Config::kScoreTiles; ++i) {
       Softmax::exponentiate(r.scores, i / Config::kScoreTiles, i % Config::kScoreTiles);
       arch::fence_schedule();
@@ -379,6 +261,82 @@ class GroupLoop {
     }
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) Softmax::pack(r.scores, q, r.p);
     arch::fence_schedule();
+  }
+  // Scores become P: on the first tile,
+  JAX_FA_DEVICE static void begin_softmax(Registers& r, Output& output, Softmax& softmax,
+                                          GroupState& state, const LdsAddresses& lds,
+                                          const Mask& mask, const QueryRows<Config>& rows,
+                                          const TileRange& wave, int tile) {
+    softmax.cap(r.scores);
+    if (__builtin_expect(wave.cut(tile), 0)) mask_scores(mask, rows, wave, r, tile);
+    state.limit = softmax.template move_all<true>(r.scores, output);
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+      softmax.scale_from_base(r.scores, q);
+    }
+    exponentiate(r, lds);
+  }
+  // and on the others.
+  JAX_FA_DEVICE static void continue_softmax(const Query& query, Registers& r, Output& output,
+                                             Softmax& softmax, GroupState& state,
+                                             const LdsAddresses& lds, const Mask& mask,
+                                             const QueryRows<Config>& rows, const TileRange& wave,
+                                             int tile) {
+    softmax.cap(r.scores);
+    if (__builtin_expect(is_rare(state), 0)) {
+      mask_scores(mask, rows, wave, r, tile);
+      if (state.limit == Softmax::kForced) {
+        state.limit = softmax.template move_all<false>(r.scores, output);
+      }
+    }
+    arch::fence_schedule();
+    softmax.scale(r.scores);
+    arch::fence_schedule();
+    exponentiate(r, lds);
+    if (Softmax::kBounds && state.limit == Softmax::kNoLimit) return;
+    if (__builtin_expect(arch::any_lane(Softmax::reaches_limit(r.p, state.limit)), 0)) {
+      u32 limit = Softmax::kNoLimit;
+      make_again<0>(limit, query, r, output, softmax, state, lds, mask, rows, wave, tile);
+      state.limit = Softmax::of_wave(limit);
+    }
+    arch::fence_schedule();
+  }
+
+  // P of query tiles kFirst and on, from Q and K again, with references that only scores can tell.
+  // One query tile at a time, since other registers than those of its scores are taken.
+  template <int kFirst>
+  JAX_FA_DEVICE static void make_again(u32& limit, const Query& query, Registers& r, Output& output,
+                                       Softmax& softmax, const GroupState& state,
+                                       const LdsAddresses& lds, const Mask& mask,
+                                       const QueryRows<Config>& rows, const TileRange& wave,
+                                       int tile) {
+    if constexpr (kFirst < Config::kQueryTiles) {
+      multiply_again(query, r, lds, kFirst);
+      softmax.template cap<kFirst, kFirst + 1>(r.scores);
+      if (is_rare(state)) mask_scores<kFirst, kFirst + 1>(mask, rows, wave, r, tile);
+      limit = min_u32(limit, softmax.template move<false>(r.scores, output, kFirst));
+      softmax.scale_from_base(r.scores, kFirst);
+      JAX_FA_UNROLL for (int i = 0; i < Config::kScoreTiles; ++i) {
+        Softmax::exponentiate(r.scores, kFirst, i);
+      }
+      Softmax::pack(r.scores, kFirst, r.p);
+      arch::fence_schedule();
+      make_again<kFirst + 1>(limit, query, r, output, softmax, state, lds, mask, rows, wave, tile);
+    }
+  }
+  JAX_FA_DEVICE static void multiply_again(const Query& query, Registers& r,
+                                           const LdsAddresses& lds, int q) {
+    auto& scores = r.scores.keys[q];
+    JAX_FA_UNROLL for (auto& fragment : scores) fragment = 0.0f;
+    JAX_FA_UNROLL for (auto& fragment : scores) fragment = arch::opaque(fragment);
+    arch::begin_in_place();
+    JAX_FA_UNROLL for (int i = 0; i < Schedule::kKeyOperands; ++i) {
+      const Operand key = read(lds, kValueOperands + i);
+      arch::multiply_add_in_place(key, query.step[q][i % Config::kHeadSteps],
+                                  scores[i / Config::kHeadSteps]);
+      arch::fence_schedule();
+    }
+    arch::end_in_place();
+    JAX_FA_UNROLL for (auto& fragment : scores) fragment = arch::opaque(fragment);
   }
 
   // --- All tiles of the wave ---------------------------------------------------------------------
@@ -423,8 +381,7 @@ class GroupLoop {
       --copies.last_tile;  // PV(t - 1) stands in interval t, not t - 1
     }
     arch::set_priority<0>();
-    take_references<true>(query, r, output, softmax, state, lds, mask, rows, wave, tile);
-    make_probabilities(r, lds);
+    begin_softmax(r, output, softmax, state, lds, mask, rows, wave, tile);
 #pragma nounroll
     for (++tile; tile < wave.end; ++tile) {
       if constexpr (!kAhead) meet();
@@ -433,8 +390,7 @@ class GroupLoop {
                                                       tile);
       if constexpr (kAhead) meet();
       arch::set_priority<0>();
-      take_references<false>(query, r, output, softmax, state, lds, mask, rows, wave, tile);
-      make_probabilities(r, lds);
+      continue_softmax(query, r, output, softmax, state, lds, mask, rows, wave, tile);
     }
     if constexpr (kAhead) {
       copy_share(copies, source, tile - 1, workgroup.end);

@@ -14,10 +14,10 @@
 
 namespace jax_fa {
 
-// The kernels that have this schedule: those of many rows, with dense or packed keys and no cap.
+// The kernels that have this schedule: those of many rows, with dense or packed keys.
 template <class Config>
 inline constexpr bool kInTwoGroups =
-    Config::kWaves == 8 && Config::kSoftCap == SoftCap::kNever && !Config::kPaged;
+    Config::kWaves == 8 && Config::kSoftCap != SoftCap::kAsked && !Config::kPaged;
 
 // Which of the workgroup's shares of rows a wave has. The waves w and w + 4 of a SIMD take shares w
 // and 7 - w, since under a causal mask later rows see more keys.

@@ -1,13 +1,13 @@
 // gfx950: the online softmax of attention/softmax.h in the phases of the schedule of two groups.
 //
-// What differs: on the common tile the scores of all rows of a lane are scaled first, to
-// c s - reference, so that one comparison of one maximum serves them all. Where it passes the
-// limit, references move by as much as the scaled scores say. What scaled scores cannot say, since
-// their rounding has lost it (first sight of a key, scores far above the reference, rows with a
-// base), is taken from raw scores. A limit of -inf sends every tile there: while a row of the wave
-// has a base, or has yet to see its first key.
+// What differs: on the common tile the scores of all rows of a lane are scaled to c s - reference,
+// made weights and packed, and one maximum of the packed weights, two to an instruction's lane,
+// tells whether one of them has reached the limit. Then scores are made again from Q and K, and
+// references move by them. A limit of zero sends every tile there: while a row of the wave has a
+// base, or has yet to see its first key.
 //
-// The maximum passes over NaN, for a row's NaN must not hide another row's score.
+// A row's NaN reaches every limit, and the scores made again are compared as numbers, so that it
+// hides no other row's score.
 #ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_SOFTMAX_H_
 #define JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_SOFTMAX_H_
 
@@ -20,23 +20,54 @@ namespace jax_fa {
 
 template <class Config>
 class PhasedSoftmax {
+  using Element = typename Config::Element;
   using Scores = ScoreFragments<Config>;
   using Output = OutputFragments<Config>;
   using Probabilities = ProbabilityFragments<Config>;
 
  public:
-  static constexpr float kLimit = Config::kRescaleLimit;
-  // Further above the reference than this, a scaled score has lost digits to its rounding.
-  static constexpr float kFar = 4096.0f;
+  // What a weight may not reach, as a pair of elements: 2^kRescaleLimit; nothing, while a row of
+  // the wave has a base or has yet to see its first key; or what no weight does.
+  static constexpr u32 kForced = 0;
+  static constexpr u32 kNoLimit = ~0u;
+  static constexpr u32 kLimit =
+      __builtin_bit_cast(unsigned short, static_cast<Element>(256.0f)) * 0x10001u;
+  static_assert(Config::kRescaleLimit == 8.0f);
+
+  static constexpr bool kCaps = Config::kSoftCap == SoftCap::kAlways;
+  // Capped scores are below 0, hence scaled ones below -reference. Where the element has the range
+  // and the wave the registers, a reference jumps as far as makes that bound the limit: then no
+  // tile needs the test.
+  static constexpr bool kBounds = kCaps && Config::kHeadDim < 256 && !__is_same(Element, float16);
+  static constexpr float kBoundedFrom = -Config::kRescaleLimit;
+  static constexpr float kFarthestJump = 64.0f;
 
   JAX_FA_DEVICE explicit PhasedSoftmax(const Scale& scale) : scale_(scale) {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      reference_[q] = 0.0f;
-      base_[q] = 0.0f;
+    if constexpr (kCaps) {
+      scale_.natural = 2 * scale.cap;
+      scale_.log2 = arch::uniform(2 * kLog2E * scale.cap);
     }
+    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) reference_[q] = 0.0f;
   }
 
   // --- The common tile ---------------------------------------------------------------------------
+  // With a cap, scores s become -1 / (e^2x + 1), x = scale k.q / cap. They are raw scores of their
+  // own, since cap tanh(x) = cap + 2 cap s. The cap comes before the mask: a capped -inf would be
+  // seen again.
+  template <int kFirst = 0, int kEnd = Config::kQueryTiles>
+  JAX_FA_DEVICE void cap(Scores& scores) const {
+    if constexpr (!kCaps) return;
+    const auto phase = [&](auto step) {
+      JAX_FA_UNROLL for (int q = kFirst; q < kEnd; ++q) {
+        scores.for_each(q, [&](float& score, int) { score = step(score); });
+      }
+      arch::fence_schedule();
+    };
+    phase([&](float score) { return score * scale_.cap_exponent; });
+    phase([](float score) { return arch::exp2(score); });
+    phase([](float score) { return -1.0f - score; });
+    phase([](float score) { return arch::reciprocal(score); });
+  }
   // Raw scores become c s - reference.
   JAX_FA_DEVICE void scale(Scores& scores) const {
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
@@ -44,19 +75,6 @@ class PhasedSoftmax {
         score = __builtin_fmaf(score, scale_.log2, -reference_[q]);
       });
     }
-  }
-  // The same on tiles of which rows may have a base.
-  JAX_FA_DEVICE void scale_from_base(Scores& scores) const {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      scores.for_each(q, [&](float& score, int) {
-        score = __builtin_fmaf(score - base_[q], scale_.log2, -reference_[q]);
-      });
-      arch::fence_schedule();
-    }
-  }
-  // The largest score that this lane holds, of any row.
-  JAX_FA_DEVICE static float lane_maximum(const Scores& scores) {
-    return maximum_of<0, Config::kQueryTiles>(scores);
   }
   JAX_FA_DEVICE static void exponentiate(Scores& scores, int query_tile, int fragment) {
     JAX_FA_UNROLL for (int r = 0; r < arch::kAccumulatorRows; ++r) {
@@ -66,54 +84,81 @@ class PhasedSoftmax {
   }
   JAX_FA_DEVICE static void pack(const Scores& scores, int query_tile, Probabilities& p) {
     JAX_FA_UNROLL for (int k = 0; k < Config::kKeySteps; ++k) {
-      p.step[query_tile][k] = arch::pack_probabilities<typename Config::Element, Config::kHeadDim>(
-          &scores.keys[query_tile][k * arch::kScoresPerOperand]);
+      // Opaque: the compiler would make the halves of a pair again, one by one, for their maximum.
+      p.step[query_tile][k] = arch::opaque(arch::pack_probabilities<Element, Config::kHeadDim>(
+          &scores.keys[query_tile][k * arch::kScoresPerOperand]));
     }
+  }
+  // Whether a weight of this lane, of any row, reaches a limit. NaN does.
+  JAX_FA_DEVICE static bool reaches_limit(const Probabilities& p, u32 limit) {
+    constexpr int kPairs = arch::kOperandElements / 2;
+    constexpr int kCount = Config::kQueryTiles * Config::kKeySteps * kPairs;
+    const auto pair = [&](int i) -> u32 {
+      const auto& operand =
+          p.step[i / (Config::kKeySteps * kPairs)][i / kPairs % Config::kKeySteps];
+      return __builtin_bit_cast(Vector<u32, kPairs>, operand)[i % kPairs];
+    };
+    u32 first = pair(0), second = pair(1);  // an instruction's result takes a while
+    JAX_FA_UNROLL for (int i = 2; i + 3 < kCount; i += 4) {
+      first = arch::maximum3_of_pairs(first, pair(i), pair(i + 1));
+      second = arch::maximum3_of_pairs(second, pair(i + 2), pair(i + 3));
+    }
+    static_assert(kCount % 4 == 0);
+    first = arch::maximum3_of_pairs(first, pair(kCount - 2), pair(kCount - 1));
+    const u32 maximum = arch::maximum3_of_pairs(first, second, second);
+    return (maximum >= limit) | ((maximum & 0xffff) >= (limit & 0xffff));
   }
   JAX_FA_DEVICE void add(const Probabilities& p, int query_tile) {
     sums_.add(query_tile, p.step[query_tile]);
   }
 
   // --- Rare tiles --------------------------------------------------------------------------------
-  // References move so that scaled scores do not pass the limit; scores, sums and output follow.
-  JAX_FA_DEVICE void move(Scores& scores, Output& output) {
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      const float maximum = row_maximum(scores, q);
-      const float raised = reference_[q] + (maximum + Config::kReferenceJump);
-      const float reference = maximum > kLimit ? raised : reference_[q];
-      const float step = reference - reference_[q];
-      reference_[q] = reference;
-      rescale(q, arch::exp2(-step), output);
-      scores.for_each(q, [&](float& score, int) { score -= step; });
-      arch::fence_schedule();
-    }
+  // The same as scale(), also where rows have a base.
+  JAX_FA_DEVICE void scale_from_base(Scores& scores, int query_tile) const {
+    const float base = this->base(query_tile), reference = this->reference(query_tile);
+    scores.for_each(query_tile, [&](float& score, int) {
+      score = __builtin_fmaf(score - base, scale_.log2, -reference);
+    });
+    arch::fence_schedule();
   }
-
-  // References and bases from raw scores, masked; those lose their row's base, and are then to be
-  // scaled. Returns the limit of the tiles to come. kFirst: no row has seen a key before.
+  // The reference or base of a query tile's rows from raw scores, masked, which are then to be
+  // scaled again. Returns what is the limit of the tiles to come, as far as the lane's row is
+  // concerned. kFirst: no row has seen a key before.
   template <bool kFirst>
-  JAX_FA_DEVICE float move_by_raw_scores(Scores& scores, Output& output) {
-    bool settled = true;
+  JAX_FA_DEVICE u32 move(Scores& scores, Output& output, int q) {
+    const float maximum = row_maximum(scores, q);
+    const bool seen = !kFirst && !(row_sum(q) == 0.0f);  // a NaN has been seen
+    const float old_base = base(q), old_reference = reference(q);
+    const float passed = __builtin_fmaf(maximum - old_base, scale_.log2, -old_reference);
+    const bool moves = seen ? passed > Config::kRescaleLimit : maximum > -infinity();
+    const bool large = __builtin_fabsf(maximum * scale_.log2) > kLargeScore;
+    const float new_base = large ? maximum : 0.0f;
+    const float new_reference = large ? Config::kReferenceJump : above(maximum * scale_.log2);
+    if constexpr (!kFirst) {
+      const float change =
+          __builtin_fmaf(old_base - new_base, scale_.log2, old_reference - new_reference);
+      const float factor = (moves & seen) ? arch::exp2(change) : 1.0f;
+      output.rescale(q, factor);
+      sums_.rescale(q, factor);
+    }
+    reference_[q] = moves ? large ? new_base : new_reference : reference_[q];
+    bases_ = moves ? (bases_ & ~(1u << q)) | static_cast<u32>(large) << q : bases_;
+    const bool settled = !has_base(q) & (seen | moves);
+    return settled ? kBounds && reference_[q] >= kBoundedFrom ? kNoLimit : kLimit : kForced;
+  }
+  template <bool kFirst>
+  JAX_FA_DEVICE u32 move_all(Scores& scores, Output& output) {
+    u32 limit = kNoLimit;
     JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      const float maximum = row_maximum(scores, q);
-      const bool seen = !kFirst && !(row_sum(q) == 0.0f);  // a NaN has been seen
-      const float passed = __builtin_fmaf(maximum - base_[q], scale_.log2, -reference_[q]);
-      const bool moves = seen ? passed > kLimit : maximum > -infinity();
-      const bool large = __builtin_fabsf(maximum * scale_.log2) > kLargeScore;
-      const float base = large ? maximum : 0.0f;
-      const float reference =
-          __builtin_fmaf(large ? 0.0f : maximum, scale_.log2, Config::kReferenceJump);
-      if constexpr (!kFirst) {
-        const float change =
-            __builtin_fmaf(base_[q] - base, scale_.log2, reference_[q] - reference);
-        rescale(q, (moves & seen) ? arch::exp2(change) : 1.0f, output);
-      }
-      base_[q] = moves ? base : base_[q];
-      reference_[q] = moves ? reference : reference_[q];
-      settled &= (base_[q] == 0.0f) & (seen | moves);
+      limit = min_u32(limit, move<kFirst>(scores, output, q));
       arch::fence_schedule();
     }
-    return arch::any_lane(!settled) ? -infinity() : kLimit;
+    return of_wave(limit);
+  }
+  // The limit of a wave from those of its lanes.
+  JAX_FA_DEVICE static u32 of_wave(u32 limit) {
+    if (arch::any_lane(limit == kForced)) return kForced;
+    return kBounds && !arch::any_lane(limit == kLimit) ? kNoLimit : kLimit;
   }
 
   // --- Afterwards --------------------------------------------------------------------------------
@@ -121,27 +166,12 @@ class PhasedSoftmax {
   JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_.total(query_tile); }
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
   JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
-    const float log2_sum = reference_[query_tile] + arch::log2(row_sum(query_tile));
-    return __builtin_fmaf(base_[query_tile], scale_.natural, log2_sum * kLn2);
+    const float log2_sum = reference(query_tile) + arch::log2(row_sum(query_tile));
+    const float lse = __builtin_fmaf(base(query_tile), scale_.natural, log2_sum * kLn2);
+    return kCaps ? lse + scale_.cap : lse;
   }
 
  private:
-  // Of query tiles kFirst .. kEnd-1. Three scores an instruction.
-  template <int kFirst, int kEnd>
-  JAX_FA_DEVICE static float maximum_of(const Scores& scores) {
-    constexpr int kPerTile = Config::kScoreTiles * arch::kAccumulatorRows;
-    constexpr int kScores = (kEnd - kFirst) * kPerTile;
-    const auto score = [&](int i) -> float {
-      const auto& tile = scores.keys[kFirst + i / kPerTile];
-      return tile[i % kPerTile / arch::kAccumulatorRows][i % arch::kAccumulatorRows];
-    };
-    float maximum = score(0);
-    JAX_FA_UNROLL for (int i = 1; i + 1 < kScores; i += 2) {
-      maximum = arch::maximum_number(arch::maximum_number(maximum, score(i)), score(i + 1));
-    }
-    static_assert(kScores % 2 == 0);
-    return arch::maximum_number(maximum, score(kScores - 1));
-  }
   JAX_FA_DEVICE static float row_maximum(const Scores& scores, int query_tile) {
     float maximum = scores.keys[query_tile][0][0];
     JAX_FA_UNROLL for (auto& fragment : scores.keys[query_tile]) {
@@ -152,15 +182,23 @@ class PhasedSoftmax {
     }
     return arch::row_maximum(maximum);
   }
-  JAX_FA_DEVICE void rescale(int query_tile, float factor, Output& output) {
-    output.rescale(query_tile, factor);
-    sums_.rescale(query_tile, factor);
+  // The reference of a row whose largest scaled score is `maximum`.
+  JAX_FA_DEVICE static float above(float maximum) {
+    const float reference = maximum + Config::kReferenceJump;
+    if constexpr (!kBounds) return reference;
+    return __builtin_fmaxf(reference, __builtin_fminf(maximum + kFarthestJump, kBoundedFrom));
+  }
+
+  JAX_FA_DEVICE bool has_base(int q) const { return bases_ & 1u << q; }
+  JAX_FA_DEVICE float base(int q) const { return has_base(q) ? reference_[q] : 0.0f; }
+  JAX_FA_DEVICE float reference(int q) const {
+    return has_base(q) ? Config::kReferenceJump : reference_[q];
   }
 
   Scale scale_;
-  float reference_[Config::kQueryTiles];  // log2 units, after the base
-  float base_[Config::kQueryTiles];       // raw units
-  arch::RowSums<typename Config::Element, Config::kQueryTiles, Config::kKeySteps> sums_;
+  float reference_[Config::kQueryTiles];  // log2 units; of a row with a base, that in raw units
+  u32 bases_ = 0;                         // bit q: the row of query tile q has a base
+  arch::RowSums<Element, Config::kQueryTiles, Config::kKeySteps> sums_;
 };
 
 }  // namespace jax_fa
