@@ -22,12 +22,26 @@ using Clock = std::chrono::steady_clock;
 // Once Python ends, threads that ask for its lock may never get it.
 std::atomic<bool> python_ends = false;
 
-// Since when an exception of a signal's handler waits on this thread to be raised; none does.
-thread_local std::optional<Clock::time_point> exception_waits;
+// Since when an exception of a signal's handler waits on Python's main thread to be raised there.
+constexpr Clock::time_point kNever = Clock::time_point::max();
+std::atomic<Clock::time_point> exception_waits = kNever;
+thread_local bool on_main_thread = false;  // told when an exception first waits
+// Since when a signal that a call on a thread of XLA's has seen waits for the main thread to be
+// back in Python.
+std::atomic<Clock::time_point> signal_waits = kNever;
+
+bool ExceptionWaitsFor(Clock::duration least) {
+  const Clock::time_point since = exception_waits;
+  return since != kNever && Clock::now() - since >= least;
+}
+
+// A program that calls kernels for so long after its first was ended may loop until results that
+// are no numbers converge. An error ends it.
+constexpr std::chrono::milliseconds kPatience{400};
 
 int RaiseWaiting(void* argument) {
   const std::unique_ptr<nb::python_error> error(static_cast<nb::python_error*>(argument));
-  exception_waits.reset();
+  exception_waits = kNever;
   error->restore();
   return -1;
 }
@@ -39,6 +53,19 @@ void RaiseLater() {
   if (Py_AddPendingCall(&RaiseWaiting, error.get()) != 0) return PyErr_SetInterrupt();
   error.release();
   exception_waits = Clock::now();
+  on_main_thread = true;
+}
+
+// Of a signal that has just been seen: it waits until Python calls what is pending on the main
+// thread, where it handles the signal too.
+void SignalWaits(Clock::time_point now) {
+  auto never = kNever;
+  if (!signal_waits.compare_exchange_strong(never, now)) return;
+  const auto handled = [](void*) {
+    signal_waits = kNever;
+    return 0;
+  };
+  if (Py_AddPendingCall(handled, nullptr) != 0) signal_waits = kNever;  // too many of them
 }
 
 // Of a call on a thread of Python's. Handlers of signals run meanwhile, on the main thread, where
@@ -46,7 +73,7 @@ void RaiseLater() {
 class PythonThreadPoll {
  public:
   bool operator()() {
-    if (exception_waits) return true;
+    if (on_main_thread && ExceptionWaitsFor({})) return true;
     const auto now = Clock::now();
     if (now < next_) return false;
     next_ = now + kInterval;  // other threads may be slow to hand Python's lock over
@@ -74,15 +101,24 @@ bool InterruptsRaise() {
 }
 
 // Of a call on a thread of XLA's. Python's own handler of SIGINT ends the call; one of the user's
-// may do without raising, so that the call goes on.
+// may do without raising, so that the call goes on. Calls that begin after the signal end likewise
+// while the main thread does not get back to Python: it waits for a program that goes on calling.
 class ForeignThreadPoll {
  public:
   bool operator()() {
-    if (!watch_->seen() || ended_) return ended_;
-    if (!decision_) decision_ = Clock::now() + kGrace;
-    if (asked_ || Clock::now() < *decision_) return false;
+    ended_ = ended_ || ExceptionWaitsFor(kPatience);
+    if (ended_ || asked_) return ended_;
+    const Clock::time_point now = Clock::now();
+    if (!seen_ && watch_->seen()) {
+      seen_ = now;
+      SignalWaits(now);
+    }
+    const Clock::time_point since = seen_.value_or(signal_waits);
+    if (since == kNever || now - since < kGrace) return false;
     asked_ = true;
-    return ended_ = InterruptsRaise();
+    ended_ = InterruptsRaise();
+    if (!ended_) signal_waits = kNever;
+    return ended_;
   }
 
  private:
@@ -91,17 +127,13 @@ class ForeignThreadPoll {
   static constexpr std::chrono::milliseconds kGrace{400};
   std::shared_ptr<const jax_fa::InterruptWatch> watch_ =
       std::make_shared<const jax_fa::InterruptWatch>();
-  std::optional<Clock::time_point> decision_;
+  std::optional<Clock::time_point> seen_;
   bool asked_ = false, ended_ = false;
 };
 
 jax_fa::InterruptPoll MakePoll() {
   if (PyGILState_GetThisThreadState() == nullptr) return {.ended = ForeignThreadPoll()};
-  // A program that still calls kernels by then may loop until results that are no numbers converge.
-  // An error ends it.
-  constexpr std::chrono::milliseconds kPatience{400};
-  const bool ends_soon = !exception_waits || Clock::now() - *exception_waits < kPatience;
-  return {.ended = PythonThreadPoll(), .raises_here = ends_soon};
+  return {.ended = PythonThreadPoll(), .raises_here = !ExceptionWaitsFor(kPatience)};
 }
 
 }  // namespace

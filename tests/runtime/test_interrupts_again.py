@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-# `interrupted(work)` runs it and sends SIGINT half a second after it began; the launches of
-# `flash` take minutes but where a single workgroup of them runs, so that all is compiled before.
+# `interrupted(work)` runs it and sends SIGINT half a second after it began; calls on `query` take
+# over ten seconds but where a single workgroup of them runs, so that all is compiled before.
 PRELUDE = """
 import ctypes, json, os, signal, sys, threading, time
 import jax, jax.numpy as jnp, numpy as np
@@ -16,7 +16,7 @@ from jax_fa import emulator, flash_attention
 def attend(query):
     return flash_attention(query, query, query, implementation="gfx950")
 
-query = jnp.ones((1, 4096, 8, 64), jnp.bfloat16)
+query = jnp.ones((1, 4096, 128, 64), jnp.bfloat16)
 small = query[:, :16, :1]
 
 def quickly(work):
@@ -96,10 +96,14 @@ print(json.dumps(answer))
     assert answer["restored"]
 
 
-# What an interrupted call leaves is no number, upon which a loop may go on for long or for ever.
-@pytest.mark.slow
-def test_a_loop_of_calls_ends_as_well():
-    code = """
+# What an interrupted call leaves is no number, upon which a loop may go on for long or for ever. XLA
+# runs it on the thread that called, on one of its own, or begins on the one and goes on on the other;
+# the signal comes during one of several calls or during the first.
+@pytest.mark.parametrize("heads", [1, 128])
+def test_a_loop_of_calls_ends_as_well(heads):
+    code = (
+        f"query = query[:, :, :{heads}]"
+        + """
 work = jax.jit(lambda query: jax.lax.fori_loop(0, 1_000_000, lambda _, x: attend(x), query))
 emulator.configure(checks=True, threads=1)
 compiled = work.lower(query).compile()
@@ -107,6 +111,7 @@ answer = interrupted(lambda: compiled(query))
 answer["next"], _ = next_call(jax.jit(attend))
 print(json.dumps(answer))
 """
+    )
     answer = run(code)
     assert answer["raised"] == "KeyboardInterrupt"
     assert answer["seconds"] < 1.5
