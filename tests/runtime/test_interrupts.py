@@ -16,7 +16,8 @@ import ctypes, json, os, signal, sys, threading, time
 import jax, jax.numpy as jnp, numpy as np
 from jax_fa import emulator, flash_attention
 
-emulator.configure(threads=2)
+settings = emulator.configure(threads=2)
+settings.__enter__()  # for the whole process
 
 def attend(q):
     return flash_attention(q, q, q, implementation="gfx950")

@@ -19,10 +19,12 @@ def attend(query):
 query = jnp.ones((1, 4096, 128, 64), jnp.bfloat16)
 small = query[:, :16, :1]
 
+settings = emulator.configure(checks=True, threads=1)
+settings.__enter__()  # for the whole process
+
 def quickly(work):
-    emulator.configure(workgroups=[0])
-    jax.block_until_ready(work(query))
-    emulator.configure(workgroups=(), checks=True, threads=1)
+    with emulator.configure(workgroups=[0]):
+        jax.block_until_ready(work(query))
 
 def interrupted(work):
     sent = []
@@ -105,7 +107,6 @@ def test_a_loop_of_calls_ends_as_well(heads):
         f"query = query[:, :, :{heads}]"
         + """
 work = jax.jit(lambda query: jax.lax.fori_loop(0, 1_000_000, lambda _, x: attend(x), query))
-emulator.configure(checks=True, threads=1)
 compiled = work.lower(query).compile()
 answer = interrupted(lambda: compiled(query))
 answer["next"], _ = next_call(jax.jit(attend))
