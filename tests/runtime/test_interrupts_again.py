@@ -98,9 +98,9 @@ print(json.dumps(answer))
     assert answer["restored"]
 
 
-# What an interrupted call leaves is no number, upon which a loop may go on for long or for ever. XLA
-# runs it on the thread that called, on one of its own, or begins on the one and goes on on the other;
-# the signal comes during one of several calls or during the first.
+# What an interrupted call leaves is no number, upon which a loop may go on for long or for ever.
+# XLA runs it on the thread that called, on one of its own, or first on the one and then on the
+# other; the signal comes during the first call or between many.
 @pytest.mark.parametrize("heads", [1, 128])
 def test_a_loop_of_calls_ends_as_well(heads):
     code = (

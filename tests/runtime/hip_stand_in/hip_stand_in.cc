@@ -325,9 +325,12 @@ EXPORT int hipModuleLaunchKernel(Function* function, uint32_t grid_x, uint32_t g
     std::memcpy(&kernarg[argument.offset],
                 static_cast<const unsigned char*>(extra[1]) + argument.offset, argument.bytes);
   }
-  // The launch is accepted; its kernel faults, and the next call is told.
+  // The launch is accepted; its kernel faults, and the next call is told. Smaller numbers are
+  // strides: a program that is not position independent has its own memory there.
+  constexpr uintptr_t kLeastAddress = uintptr_t{1} << 40;
   for (size_t i = 0; i + 8 <= kernarg.size(); i += 8) {
-    if (IsOfHost(stand_in::Read<uintptr_t>(&kernarg[i]))) fault = kIllegalAddress;
+    const auto word = stand_in::Read<uintptr_t>(&kernarg[i]);
+    if (word >= kLeastAddress && IsOfHost(word)) fault = kIllegalAddress;
   }
   std::string arguments;
   for (const unsigned char byte : kernarg) {
