@@ -60,6 +60,17 @@ nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrid
   return slices;
 }
 
+// Instructions as (wave, pc, clk), in order of time; waves go round the SIMDs of the unit.
+nb::list IssuesOf(const TraceSet& traces, size_t place, uint32_t resident,
+                  const Overrides& overrides) {
+  nb::list issues;
+  for (const IssueRecord& issue :
+       traces.Issues(place, resident, TimingConstants(traces.chip(), overrides))) {
+    issues.append(nb::make_tuple(issue.wave, traces.PcOf(issue.slot), issue.clk));
+  }
+  return issues;
+}
+
 nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
               const std::vector<PyGroupTime>& groups, double die_bytes, double memory_bytes,
               const Overrides& overrides) {
@@ -102,7 +113,8 @@ static void BindTrace(nb::module_& module) {
                    [](const TraceSet& traces) { return traces.occupancy().workgroups_per_unit; })
       .def_prop_ro("target", [](const TraceSet& traces) { return traces.target(); })
       .def("time", &TimeOne, "place"_a, "resident"_a, "constants"_a)
-      .def("slices", &SlicesOf, "place"_a, "constants"_a);
+      .def("slices", &SlicesOf, "place"_a, "constants"_a)
+      .def("issues", &IssuesOf, "place"_a, "resident"_a, "constants"_a);
 }
 
 void BindTiming(nb::module_& module) {

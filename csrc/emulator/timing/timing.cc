@@ -34,8 +34,21 @@ std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constan
   const Program& program = code_.program();
   const GroupTrace* group = &groups_.at(place);
   return TimeUnit(program, program.Code(*kernel_), {&group, 1}, occupancy_.simds, constants,
-                  /*keep_slices=*/true)
+                  Record::kSlices)
       .slices;
+}
+
+std::vector<IssueRecord> TraceSet::Issues(size_t place, uint32_t resident,
+                                          const TimingConstants& constants) const {
+  const Program& program = code_.program();
+  const std::vector<const GroupTrace*> copies(resident, &groups_.at(place));
+  return TimeUnit(program, program.Code(*kernel_), copies, occupancy_.simds, constants,
+                  Record::kIssues)
+      .issues;
+}
+
+uint32_t TraceSet::PcOf(uint32_t slot) const {
+  return code_.program().Code(*kernel_).begin + 4 * slot;
 }
 
 LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, uint64_t groups)

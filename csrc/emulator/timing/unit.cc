@@ -30,13 +30,13 @@ struct Simd {
 class UnitModel {
  public:
   UnitModel(const Program& program, const KernelCode& code, uint32_t simds, uint32_t line_count,
-            const TimingConstants& constants, bool keep_slices)
+            const TimingConstants& constants, Record record)
       : chip_(*program.chip),
         constants_(constants),
         timed_(TimeInstructions(chip_, code, constants)),
         memory_(chip_, simds, line_count, constants),
         simds_(simds),
-        keep_slices_(keep_slices) {}
+        record_(record) {}
 
   UnitTime Run(std::span<const GroupTrace* const> groups) {
     Place(groups);
@@ -212,7 +212,8 @@ class UnitModel {
         break;
     }
     wave.Write(timed, now);
-    if (keep_slices_) {
+    if (record_ == Record::kIssues) time_.issues.push_back({wave.place, event.slot, now});
+    if (record_ == Record::kSlices) {
       slices_.Add(wave, SliceRecorder::KindOf(timed), could_issue, now + chip_.timing.issue_clk, 1);
     }
     wave.Advance(timed_, constants_, chip_);
@@ -245,7 +246,7 @@ class UnitModel {
       if (wave.group != &group || !wave.blocked) continue;
       wave.blocked = false;
       wave.turn = group.completed;
-      if (keep_slices_) {
+      if (record_ == Record::kSlices) {
         slices_.Add(wave, SliceKind::kBarrier, wave.last_issue, group.completed, 0);
       }
       wave.Advance(timed_, constants_, chip_);
@@ -260,7 +261,7 @@ class UnitModel {
   std::vector<Simd> simds_;
   std::vector<TimedGroup> groups_;
   std::vector<TimedWave> waves_;
-  const bool keep_slices_;
+  const Record record_;
   SliceRecorder slices_;
   UnitTime time_;
 };
@@ -269,10 +270,10 @@ class UnitModel {
 
 UnitTime TimeUnit(const Program& program, const KernelCode& code,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, bool keep_slices) {
+                  const TimingConstants& constants, Record record) {
   uint32_t line_count = 0;
   for (const GroupTrace* group : groups) line_count = std::max(line_count, group->line_count);
-  return UnitModel(program, code, simds, line_count, constants, keep_slices).Run(groups);
+  return UnitModel(program, code, simds, line_count, constants, record).Run(groups);
 }
 
 }  // namespace jax_fa::emulator

@@ -21,18 +21,29 @@
 
 namespace jax_fa::emulator {
 
+// One instruction of one wave, as it issued.
+struct IssueRecord {
+  uint32_t wave = 0;  // of all resident ones
+  uint32_t slot = 0;  // KernelCode::slots
+  double clk = 0;
+};
+
+// What to record beside the times.
+enum class Record : uint8_t { kNothing, kSlices, kIssues };
+
 struct UnitTime {
   double clk = 0;              // from dispatch to the end of the last wave
   double matrix_clk = 0;       // summed over SIMDs
   double long_matrix_clk = 0;  // of it by 32x32 instructions
   double missed_bytes = 0;     // L1 to L2
-  std::vector<Slice> slices;   // when asked for
+  std::vector<Slice> slices;
+  std::vector<IssueRecord> issues;  // in order of time
 };
 
 // All of `groups` start together on one unit of `simds` SIMDs.
 UnitTime TimeUnit(const Program& program, const KernelCode& code,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, bool keep_slices = false);
+                  const TimingConstants& constants, Record record = Record::kNothing);
 
 }  // namespace jax_fa::emulator
 
