@@ -100,6 +100,7 @@ ROWS = {
     "segments of one token": ([(i, 1) for i in range(T)], [(i, 1) for i in range(T)]),
     "nothing but padding": ([], [(0, 9)]),
     "no keys in common": ([(0, 9)], [(1, 9)]),
+    "the largest id, then padding": ([(0, 9), (2**31 - 1, 20)], [(0, 9), (2**31 - 1, 20)]),
 }
 
 
