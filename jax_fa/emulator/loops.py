@@ -2,7 +2,9 @@
 
 Works on the listing of a code object: instructions with the places that control can go to. Loops
 nest as strongly connected components do (take a loop's header away and what still goes round is an
-inner loop), which holds for hand-written code with several ways into a loop too.
+inner loop), which holds for hand-written code with several ways into a loop too. Where every round
+of a loop does at least as much matrix work outside an inner one as in one trip round it, the inner
+one is taken for a part of the round that may be repeated, and for no loop of its own.
 """
 
 from __future__ import annotations
@@ -111,10 +113,23 @@ def _nest(blocks: Sequence[_Block], place: dict[int, int]) -> list[_Cycle]:
             header = min(component, key=place.__getitem__)
             rest = component - {header}
             inner = set().union(*_hot_cycles(blocks, rest))
+            if _repeats_a_part(blocks, header, component, inner):
+                inner = set()
             if inner:
                 pending.append(rest)
             found.append(_Cycle(header, component, inner))
     return sorted(found, key=lambda cycle: cycle.header)
+
+
+def _repeats_a_part(
+    blocks: Sequence[_Block], header: int, component: set[int], inner: set[int]
+) -> bool:
+    """Whether every round has at least as much matrix work outside the inner cycles as in them."""
+    certain = {b for b in component if _is_certain(blocks, header, component, b)}
+    without, within = (
+        sum(blocks[b].matrix for b in certain & x) for x in (component - inner, inner)
+    )
+    return 0 < within <= without
 
 
 def _hot_cycles(blocks: Sequence[_Block], within: Collection[int]) -> Iterator[set[int]]:

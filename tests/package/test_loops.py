@@ -98,9 +98,17 @@ def test_a_rare_part_that_multiplies_is_passed_by():
 
 def test_innermost_loops_only():
     found = names(
-        "outer:", "v_head", "inner:", "mfma", "s_cbranch -> inner", "mfma", "s_cbranch -> outer"
+        *("outer:", "v_head"),
+        *("inner:", "mfma", "mfma", "s_cbranch -> inner"),
+        *("mfma", "s_cbranch -> outer"),
     )
-    assert found == [["mfma", "s_cbranch"]]
+    assert found == [["mfma", "mfma", "s_cbranch"]]
+
+
+def test_a_part_that_may_be_repeated_is_no_loop():
+    scores = ("scores:", "mfma", "s_cbranch_vccnz -> scores")
+    found = names("tile:", "v_head", *scores, "v_exp", "mfma", "s_cbranch -> tile")
+    assert found == [["v_head", "mfma", "s_cbranch_vccnz", "v_exp", "mfma", "s_cbranch"]]
 
 
 def test_an_inner_loop_without_matrix_instructions_counts_once():
