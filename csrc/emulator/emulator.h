@@ -102,7 +102,9 @@ struct LaunchResult {
   std::shared_ptr<TraceSet> traces;
 };
 
-// Throws EmulatorError. Results do not depend on `threads`.
+// Throws EmulatorError. Results do not depend on `threads`, but where several workgroups add floats
+// to one place in memory: they come in the order of their indices on one thread, and in any order
+// on several, as on the chip. Within an instruction atomics go by ascending lane.
 LaunchResult Launch(const CodeObject& code, const std::string& kernel, std::array<uint32_t, 3> grid,
                     std::array<uint32_t, 3> block, std::span<const std::byte> kernarg,
                     std::span<const Allocation> allocations, const LaunchOptions& options);

@@ -159,7 +159,11 @@ class CodeObject:
         max_instructions_per_wave: int = _MAX_INSTRUCTIONS_PER_WAVE,
         workgroups: Sequence[int] | None = None,
     ) -> Launch:
-        """Runs a kernel to its end. The result does not depend on ``threads``.
+        """Runs a kernel to its end.
+
+        The result does not depend on ``threads``, unless workgroups add floats to one place in
+        memory by atomics: these round in the order in which the workgroups come, which is that of
+        their indices on one thread alone.
 
         Args:
           kernel: name of the kernel.

@@ -85,6 +85,9 @@ struct Chip {
   Required<bool> workgroup_id_in_ttmp;  // in ttmp7 and ttmp9, not in SGPRs
   Required<bool> has_clamp_and_ieee;    // MODE.DX10_CLAMP and MODE.IEEE
 
+  // Whether a buffer with a stride is in range is told by its index alone, by no mode of the
+  // resource. Where it is not, such buffers are not emulated.
+  Required<bool> judges_buffers_by_index;
   // Two loads from memory into one register: the later one stays (LLVM: vmem-write-vgpr-in-order).
   Required<bool> loads_write_in_order;
 

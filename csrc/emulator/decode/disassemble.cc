@@ -95,6 +95,8 @@ bool TakesImmediate(const Opcode& opcode) {
   switch (opcode.encoding) {
     case kSopk:
       return true;
+    case kSopc:
+      return (opcode.flags & kImmediateSource1) != 0;
     case kSopp:
       return opcode.op_class != OpClass::kBranch || (opcode.flags & kTerminator) == 0;
     default:

@@ -70,7 +70,11 @@ struct Decoder {
   void Sopc(uint32_t word) {
     if (!Find(kSopc, Field(word, 16, 7))) return;
     Source(0, Field(word, 0, 8));
-    Source(1, Field(word, 8, 8));
+    if ((row->flags & kImmediateSource1) != 0) {
+      instruction->simm16 = static_cast<int32_t>(Field(word, 8, 4));
+    } else {
+      Source(1, Field(word, 8, 8));
+    }
   }
   void Sop2(uint32_t word) {
     if (!Find(kSop2, Field(word, 23, 7))) return;

@@ -113,7 +113,8 @@ constexpr u32 kModeRegister = 1;
 
 u32 ReadMode(const Wave& wave) {
   return u32{wave.round_f32} | u32{wave.round_f64} << 2 | u32{wave.denorm_f32} << 4 |
-         u32{wave.denorm_f64} << 6 | (wave.dx10_clamp ? 1u << 8 : 0) | (wave.ieee ? 1u << 9 : 0);
+         u32{wave.denorm_f64} << 6 | (wave.dx10_clamp ? 1u << 8 : 0) | (wave.ieee ? 1u << 9 : 0) |
+         (wave.indexes_vgprs ? 1u << 27 : 0) | (wave.skips_vectors ? 1u << 28 : 0);
 }
 void WriteMode(Wave& wave, const Instruction& instruction, u32 mode) {
   wave.round_f32 = mode & 3;
@@ -124,6 +125,10 @@ void WriteMode(Wave& wave, const Instruction& instruction, u32 mode) {
   wave.ieee = (mode & (1u << 9)) != 0;
   if ((mode & (1u << 23)) != 0) {
     Fail(wave, instruction, "sets MODE.FP16_OVFL, which is not emulated");
+  }
+  if (((mode ^ ReadMode(wave)) & (3u << 27)) != 0) {
+    Fail(wave, instruction,
+         "sets MODE.GPR_IDX_EN or MODE.VSKIP, which it does by instructions only");
   }
 }
 void GetRegister(Wave& wave, const Instruction& instruction) {

@@ -112,7 +112,7 @@ void ExecWrite2(Wave& wave, const Instruction& instruction) {
 template <int kBits>
 void TransposeLanes(const uint8_t* lds, const uint32_t* addresses, uint32_t* low, uint32_t* high) {
   constexpr int kElements = 64 / kBits;         // of one lane: rows of the block
-  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2
+  constexpr int kLanesPerRow = 16 / kElements;  // kBits 16: 4, 8: 2, 4: 1
 #if defined(__SSE2__)
   if constexpr (kBits == 16) {
     for (int at = 0; at < kLanesPerRow; ++at) {
@@ -278,7 +278,13 @@ constexpr Opcode kDsRows[] = {
               kCrossLane),
     MemoryRow("ds_read_b64_tr_b8", OpClass::kLdsRead, &ExecReadTranspose<8>, 2, {1, 0, 0},
               kCrossLane),
+    MemoryRow("ds_read_b64_tr_b4", OpClass::kLdsRead, &ExecReadTranspose<4>, 2, {1, 0, 0},
+              kCrossLane),
     With(MemoryRow("ds_nop", OpClass::kNop, &ExecNothing, 0, {0, 0, 0}, 0), HazardClass::kLdsNop),
+    AtomicRow<Atomic::kAddHalves, uint32_t, false>("ds_pk_add_f16"),
+    AtomicRow<Atomic::kAddHalves, uint32_t, true>("ds_pk_add_rtn_f16"),
+    AtomicRow<Atomic::kAddBfloats, uint32_t, false>("ds_pk_add_bf16"),
+    AtomicRow<Atomic::kAddBfloats, uint32_t, true>("ds_pk_add_rtn_bf16"),
     JAX_FA_LDS_ATOMICS(uint32_t, "32"),
     JAX_FA_LDS_ATOMICS(uint64_t, "64"),
 };

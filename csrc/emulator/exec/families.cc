@@ -30,8 +30,9 @@ using Rows = std::unordered_map<std::string_view, const Opcode*>;
 std::span<const Opcode> ScalarRows() {
   static const std::vector<Opcode> rows = [] {
     std::vector<Opcode> made;
-    for (std::span<const ScalarOp> ops : {ScalarAluOps(), ScalarMoveOps(), ScalarFloatOps(),
-                                          ScalarControlOps(), ScalarMemoryOps()}) {
+    for (std::span<const ScalarOp> ops :
+         {ScalarAluOps(), ScalarMoveOps(), ScalarFloatOps(), ScalarControlOps(), ScalarModeOps(),
+          ScalarMemoryOps(), ScalarStoreOps()}) {
       for (const ScalarOp& op : ops) {
         made.push_back({op.encoding, 0, op.name, op.op_class, op.exec, op.dst_dwords, 0,
                         op.src_dwords, op.flags, op.traits});

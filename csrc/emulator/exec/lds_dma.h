@@ -36,24 +36,30 @@ inline void LdsDma(Wave& wave, const Instruction& instruction, PointerOf pointer
 }
 
 // Updates memory that other workgroups may be updating at the same time; returns the old value.
-// The compare-and-swap has the new value first, then what it compares with.
 template <Atomic kOp, class U>
-inline U ModifyMemory(uint8_t* target, const uint32_t* data, int lane, const Wave& wave,
-                      const Instruction& instruction) {
-  constexpr Transfer kOne{sizeof(U)};
+inline U ModifyMemory(uint8_t* target, U operand, U compare, const Wave& wave,
+                      const Instruction& instruction, int lane) {
   if (reinterpret_cast<uintptr_t>(target) % alignof(U) != 0) {
     Fail(wave, instruction, "an atomic access that is not aligned", lane);
-  }
-  U operand, compare = 0;
-  GiveLane<kOne>(reinterpret_cast<uint8_t*>(&operand), data, lane);
-  if constexpr (kOp == Atomic::kCompareSwap) {
-    GiveLane<kOne>(reinterpret_cast<uint8_t*>(&compare), data + kOne.dwords() * kLaneStride, lane);
   }
   std::atomic_ref<U> memory(*reinterpret_cast<U*>(target));
   U old = memory.load();
   while (!memory.compare_exchange_weak(old, Modify<kOp, U>(old, operand, compare))) {
   }
   return old;
+}
+// The same of a lane's registers. The compare-and-swap has the new value first, then what it
+// compares with.
+template <Atomic kOp, class U>
+inline U ModifyMemory(uint8_t* target, const uint32_t* data, int lane, const Wave& wave,
+                      const Instruction& instruction) {
+  constexpr Transfer kOne{sizeof(U)};
+  U operand, compare = 0;
+  GiveLane<kOne>(reinterpret_cast<uint8_t*>(&operand), data, lane);
+  if constexpr (kOp == Atomic::kCompareSwap) {
+    GiveLane<kOne>(reinterpret_cast<uint8_t*>(&compare), data + kOne.dwords() * kLaneStride, lane);
+  }
+  return ModifyMemory<kOp, U>(target, operand, compare, wave, instruction, lane);
 }
 
 }  // namespace jax_fa::emulator

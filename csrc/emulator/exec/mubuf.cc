@@ -1,9 +1,11 @@
-// Buffer instructions on raw buffer resources, LDS-DMA included.
+// Buffer instructions, LDS-DMA included.
 //
 // What is out of range (exec/lane_addresses.h) loads and LDS-DMA deliver as 0, and stores and
-// atomics do not write. Structured and swizzled buffers are not known here and stop the run.
+// atomics do not write. Swizzled buffers are not known here and stop the run.
+#include "emulator/chip/chip.h"
 #include "emulator/exec/lane_addresses.h"
 #include "emulator/exec/lds_dma.h"
+#include "emulator/object/launch_context.h"
 #include "emulator/state/memory.h"
 
 namespace jax_fa::emulator {
@@ -13,10 +15,11 @@ namespace {
 class Buffer : public BufferAddresses {
  public:
   Buffer(Wave& wave, const Instruction& instruction) : BufferAddresses(wave, instruction) {
-    if (instruction.mem.idxen) Fail(wave, instruction, "a structured buffer access (idxen)");
-    const uint32_t stride = (word(1) >> 16) & 0x3fffu;
-    if (stride != 0) {
-      Fail(wave, instruction, "a buffer resource with stride " + std::to_string(stride));
+    if ((instruction.mem.idxen || stride() != 0) &&
+        !wave.group->launch->program->chip->judges_buffers_by_index) {
+      Fail(wave, instruction,
+           "a structured buffer (" + std::string(instruction.mem.idxen ? "idxen, " : "") +
+               "stride " + std::to_string(stride()) + "), which is not emulated");
     }
     if ((word(1) >> 31) != 0) Fail(wave, instruction, "a swizzled buffer resource");
     if (((word(3) >> 23) & 1) != 0) Fail(wave, instruction, "a buffer resource that adds the lane");
@@ -28,7 +31,7 @@ template <Transfer kTransfer>
 const uint8_t* LanePointer(Wave& wave, const Instruction& instruction, const Buffer& buffer,
                            int lane, uint8_t* partly) {
   const uint64_t offset = buffer.Offset(lane);
-  const uint32_t inside = buffer.BytesInRange(offset, kTransfer.bytes);
+  const uint32_t inside = buffer.BytesInRange(lane, kTransfer.bytes);
   if (inside == kTransfer.bytes) [[likely]]
     return LoadPointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, lane);
   std::memset(partly, 0, kTransfer.bytes);
@@ -67,7 +70,7 @@ void ExecStore(Wave& wave, const Instruction& instruction) {
   const uint32_t* data = wave.Row(instruction.src[1].index);
   ForLanes(wave.exec, [&](int l) {
     const uint64_t offset = buffer.Offset(l);
-    const uint32_t inside = buffer.BytesInRange(offset, kTransfer.bytes);
+    const uint32_t inside = buffer.BytesInRange(l, kTransfer.bytes);
     if (inside == 0) return;
     uint8_t* const to = StorePointer(wave, instruction, buffer.base() + offset, inside, l);
     if (inside == kTransfer.bytes) [[likely]] {
@@ -92,7 +95,7 @@ void ExecAtomic(Wave& wave, const Instruction& instruction) {
   ForLanes(wave.exec, [&](int l) {
     U old = 0;
     const uint64_t offset = buffer.Offset(l);
-    if (buffer.InRange(offset, sizeof(U))) {
+    if (buffer.InRange(l, sizeof(U))) {
       old = ModifyMemory<kOp, U>(
           StorePointer(wave, instruction, buffer.base() + offset, sizeof(U), l), data, l, wave,
           instruction);
@@ -169,6 +172,8 @@ constexpr Opcode kMubufRows[] = {
     JAX_FA_BUFFER_ATOMICS(uint64_t, "_x2"),
     AtomicRow<Atomic::kAddFloat, uint32_t>("buffer_atomic_add_f32"),
     AtomicRow<Atomic::kAddFloat, uint64_t>("buffer_atomic_add_f64"),
+    AtomicRow<Atomic::kAddHalves, uint32_t>("buffer_atomic_pk_add_f16"),
+    AtomicRow<Atomic::kAddBfloats, uint32_t>("buffer_atomic_pk_add_bf16"),
 };
 
 }  // namespace

@@ -37,7 +37,9 @@ std::span<const ScalarOp> ScalarAluOps();      // exec/sop2.cc
 std::span<const ScalarOp> ScalarMoveOps();     // exec/sop1.cc
 std::span<const ScalarOp> ScalarFloatOps();    // exec/scalar_float.cc
 std::span<const ScalarOp> ScalarControlOps();  // exec/control.cc: branches, waits, barriers, MODE
+std::span<const ScalarOp> ScalarModeOps();     // exec/modes.cc
 std::span<const ScalarOp> ScalarMemoryOps();   // exec/smem.cc
+std::span<const ScalarOp> ScalarStoreOps();    // exec/smem_store.cc
 
 inline uint32_t ReadScalar32(const Wave& wave, const Operand& operand) {
   if (operand.kind == OperandKind::kSgpr) return wave.ReadSgpr(operand.index);

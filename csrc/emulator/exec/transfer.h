@@ -131,7 +131,13 @@ enum class Atomic : uint8_t {
   kAddFloat,
   kMinFloat,
   kMaxFloat,
+  kAddHalves,  // two of 16 bits each, by itself
+  kAddBfloats,
 };
+
+// exec/packed_sums.cc: each half rounded to nearest even, denormals kept.
+uint32_t AddHalves(uint32_t a, uint32_t b);
+uint32_t AddBfloats(uint32_t a, uint32_t b);
 
 template <Atomic kOp, class U>
 inline U Modify(U old, U operand, U compare) {
@@ -173,6 +179,10 @@ inline U Modify(U old, U operand, U compare) {
       return b < a || a != a ? operand : old;
     case Atomic::kMaxFloat:
       return b > a || a != a ? operand : old;
+    case Atomic::kAddHalves:
+      return AddHalves(static_cast<uint32_t>(old), static_cast<uint32_t>(operand));
+    case Atomic::kAddBfloats:
+      return AddBfloats(static_cast<uint32_t>(old), static_cast<uint32_t>(operand));
   }
   return old;
 }

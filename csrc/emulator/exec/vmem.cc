@@ -197,11 +197,13 @@ constexpr Opcode LoadLds(const char* mnemonic) {
       AtomicRow<space, Atomic::kInc, U>(name "_atomic_inc" x2),             \
       AtomicRow<space, Atomic::kDec, U>(name "_atomic_dec" x2)
 
-#define JAX_FA_FLOAT_ATOMICS(space, name)                                    \
-  AtomicRow<space, Atomic::kAddFloat, uint32_t>(name "_atomic_add_f32"),     \
-      AtomicRow<space, Atomic::kAddFloat, uint64_t>(name "_atomic_add_f64"), \
-      AtomicRow<space, Atomic::kMinFloat, uint64_t>(name "_atomic_min_f64"), \
-      AtomicRow<space, Atomic::kMaxFloat, uint64_t>(name "_atomic_max_f64")
+#define JAX_FA_FLOAT_ATOMICS(space, name)                                        \
+  AtomicRow<space, Atomic::kAddFloat, uint32_t>(name "_atomic_add_f32"),         \
+      AtomicRow<space, Atomic::kAddFloat, uint64_t>(name "_atomic_add_f64"),     \
+      AtomicRow<space, Atomic::kMinFloat, uint64_t>(name "_atomic_min_f64"),     \
+      AtomicRow<space, Atomic::kMaxFloat, uint64_t>(name "_atomic_max_f64"),     \
+      AtomicRow<space, Atomic::kAddHalves, uint32_t>(name "_atomic_pk_add_f16"), \
+      AtomicRow<space, Atomic::kAddBfloats, uint32_t>(name "_atomic_pk_add_bf16")
 
 constexpr Opcode kVmemRows[] = {
     JAX_FA_LOADS_AND_STORES(Space::kGlobal, "global"),

@@ -312,13 +312,13 @@ class Loader {
     info.scratch_bytes = kernel.descriptor.private_segment_bytes;
     info.kernarg_bytes =
         std::max(kernel.descriptor.kernarg_bytes, count(".kernarg_segment_size", 0));
-    if (info.kernarg_bytes > (1u << 20)) Refuse("the kernel arguments have an impossible size");
+    // Those of hand-written kernels may end behind the size that is stated.
     for (const KernelArgument& argument : kernel.arguments) {
-      if (argument.offset > info.kernarg_bytes ||
-          info.kernarg_bytes - argument.offset < argument.bytes) {
-        Refuse("argument '" + argument.name + "' lies outside the kernel arguments");
-      }
+      const uint64_t end = uint64_t{argument.offset} + argument.bytes;
+      info.kernarg_bytes = static_cast<uint32_t>(
+          std::min<uint64_t>(std::max<uint64_t>(info.kernarg_bytes, end), ~0u));
     }
+    if (info.kernarg_bytes > (1u << 20)) Refuse("the kernel arguments have an impossible size");
 
     // The text runs to the end of the function's symbol, or of its segment.
     const Symbol* function = FindSymbol(info.name);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "emulator/decode/disassemble.h"
 #include "emulator/exec/in_flight.h"
+#include "emulator/run/modes.h"
 #include "emulator/run/wave_setup.h"
 #include "emulator/state/random.h"
 
@@ -91,6 +93,7 @@ void Worker::Reset(uint64_t group_index) {
     std::memset(wave.Row(256), kPoison, launch_.vgprs.accumulation * kRowBytes);
     std::memset(wave.sgpr, kPoison, sizeof(wave.sgpr));
     wave.scc = false;
+    wave.indexes_vgprs = wave.skips_vectors = false;
     wave.done = false;
     wave.at_barrier = false;
     wave.barrier_signalled = false;
@@ -108,7 +111,7 @@ void Worker::Reset(uint64_t group_index) {
   }
 }
 
-template <bool kChecked, bool kTraced>
+template <bool kChecked, bool kTraced, bool kModes>
 void Worker::RunWave(Wave& wave, int64_t budget) {
   const KernelCode& code = *launch_.code;
   const Instruction* const* const slots = code.slots.data();
@@ -122,15 +125,25 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
     const uint32_t slot = (wave.pc - begin) >> 2;
     if (slot >= slot_count || !slots[slot]) [[unlikely]]
       FailAtPc(wave, wave.pc);
-    const Instruction& instruction = *slots[slot];
+    std::optional<IndexedInstruction> indexed;
+    if constexpr (kModes) {
+      if (wave.skips_vectors && IsVector(*slots[slot])) {
+        wave.pc += slots[slot]->size_bytes;
+        ++executed;
+        continue;
+      }
+      if (wave.indexes_vgprs && IsIndexed(*slots[slot])) indexed.emplace(wave, *slots[slot]);
+    }
+    const Instruction& instruction = kModes && indexed ? indexed->instruction : *slots[slot];
+    const AccessPlan& plan = kModes && indexed ? indexed->plan : plans[slot];
     ++counts[slot];
     wave.pc += instruction.size_bytes;
     if constexpr (kTraced) tracer_.Before(wave, instruction);
     if constexpr (kChecked) {
       const uint64_t exec = wave.exec;
-      checker_.Before(wave, instruction, plans[slot]);
+      checker_.Before(wave, instruction, plan);
       instruction.exec(wave, instruction);
-      checker_.After(wave, plans[slot], exec);
+      checker_.After(wave, plan, exec);
     } else {
       instruction.exec(wave, instruction);
     }

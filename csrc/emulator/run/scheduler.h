@@ -34,8 +34,14 @@ class Worker {
 
  private:
   void Reset(uint64_t group_index);
-  template <bool kChecked, bool kTraced>
+  // kModes: of a wave under modes that change what instructions do.
+  template <bool kChecked, bool kTraced, bool kModes>
   void RunWave(Wave& wave, int64_t budget);
+  template <bool kChecked, bool kTraced>
+  void RunWave(Wave& wave, int64_t budget) {
+    wave.indexes_vgprs || wave.skips_vectors ? RunWave<kChecked, kTraced, true>(wave, budget)
+                                             : RunWave<kChecked, kTraced, false>(wave, budget);
+  }
   void Turn(Wave& wave, int64_t budget);
   bool RunRound(bool reversed, int64_t budget);
   bool RunRandom(uint64_t* state);

@@ -1,6 +1,6 @@
 // The matrix instructions of gfx950 on floats of 4, 6 and 8 bits: v_mfma_*_f8f6f4 and, with scales
-// for blocks of 32 along k, v_mfma_scale_*_f8f6f4; and those on a quarter of the depth, which have
-// their formats of 8 bits in the name and the layouts of simd/matrix.cc.
+// for blocks of 32 along k, v_mfma_scale_*_f8f6f4; those on a quarter of the depth, which have
+// their formats of 8 bits in the name and the layouts of simd/matrix.cc; and sparse ones.
 //
 // Formats by cbsz (of A) and blgp (of B): 0 e4m3, 1 e5m2, 2 e2m3, 3 e3m2, 4 e2m1. A lane holds 32
 // elements of a row, the first in the lowest bits, in 8, 6 or 4 registers. With g = lane / S:
@@ -143,6 +143,45 @@ void ExecScaled(Wave& wave, const Instruction& instruction) {
   std::memcpy(wave.Row(instruction.dst.index), sums, sizeof(sums));
 }
 
+// Sparse: as simd/matrix.cc has it for 16 bits. The 16 stored elements of a lane stand for 32
+// columns of A in a row; B goes round the groups of lanes in blocks of 16. Positions fill their
+// register, so that there is one set.
+template <class A, class B, int kSize>
+void ExecSparse(Wave& wave, const Instruction& instruction) {
+  constexpr int kDepth = 2048 / kSize, kStored = kMostElements / 2;
+  const Modifiers& mod = instruction.mod;
+  if ((mod.abid | mod.blgp) != 0) {
+    Fail(wave, instruction, "abid or blgp on this sparse matrix instruction");
+  }
+  Operands in;
+  UnpackAs<A, kSize, kStored>(wave.Row(instruction.src[0].index), in.a);
+  UnpackAs<B, kSize>(wave.Row(instruction.src[1].index), in.b);
+  const uint32_t* positions = wave.Row(instruction.src[2].index);
+  for (int l = 0; l < kLaneStride; ++l) {
+    const int group = l / kSize;
+    uint8_t* k_of = in.k_of[l % kSize] + group * kStored;
+    for (int e = 0; e < kStored; ++e) {
+      const auto in_four = static_cast<int>((positions[l] >> (2 * e)) & 3);
+      k_of[e] = static_cast<uint8_t>(2 * kStored * group + 4 * (e / 2) + in_four);
+    }
+  }
+  uint32_t* d = wave.Row(instruction.dst.index);
+  MultiplyAll<Format::kF16, MfmaRowOffset<kSize>, kSize, kDepth / 2, true>(in, kDepth, d, false, d);
+}
+
+template <class A, class B, int kSize>
+constexpr Opcode Sparse(const char* mnemonic) {
+  Opcode row{};
+  row.mnemonic = mnemonic;
+  row.op_class = OpClass::kSparseMatrix;
+  row.exec = &ExecSparse<A, B, kSize>;
+  row.dst_dwords = kSize * kSize / kLaneStride;
+  row.src_dwords = {4, 8, 1};
+  row.flags = kIgnoresExec | kCrossLane | kReadsDst;
+  row.traits.matrix = {.passes = kSize == 32 ? 8 : 4, .wide = kSize == 32};
+  return row;
+}
+
 template <int kSize, uint8_t kDwords = 8>
 constexpr Opcode Row(const char* mnemonic, ExecFn exec) {
   constexpr uint8_t kRegisters = kSize * kSize / kLaneStride;
@@ -185,6 +224,14 @@ constexpr Opcode kMatrixNarrowRows[] = {
     Row<32, 2>("v_mfma_f32_32x32x16_fp8_bf8", &ExecShort<Fp8, Bf8, 32>),
     Row<32, 2>("v_mfma_f32_32x32x16_bf8_fp8", &ExecShort<Bf8, Fp8, 32>),
     Row<32, 2>("v_mfma_f32_32x32x16_bf8_bf8", &ExecShort<Bf8, Bf8, 32>),
+    Sparse<Fp8, Fp8, 16>("v_smfmac_f32_16x16x128_fp8_fp8"),
+    Sparse<Fp8, Bf8, 16>("v_smfmac_f32_16x16x128_fp8_bf8"),
+    Sparse<Bf8, Fp8, 16>("v_smfmac_f32_16x16x128_bf8_fp8"),
+    Sparse<Bf8, Bf8, 16>("v_smfmac_f32_16x16x128_bf8_bf8"),
+    Sparse<Fp8, Fp8, 32>("v_smfmac_f32_32x32x64_fp8_fp8"),
+    Sparse<Fp8, Bf8, 32>("v_smfmac_f32_32x32x64_fp8_bf8"),
+    Sparse<Bf8, Fp8, 32>("v_smfmac_f32_32x32x64_bf8_fp8"),
+    Sparse<Bf8, Bf8, 32>("v_smfmac_f32_32x32x64_bf8_bf8"),
 };
 
 }  // namespace

@@ -229,7 +229,8 @@ enum OpFlags : uint32_t {
 };
 
 // Flags of scalar rows, beside OpFlags.
-inline constexpr uint32_t kTakesLiteral = 1u << 31;  // a literal always follows: src2
+inline constexpr uint32_t kTakesLiteral = 1u << 31;      // a literal always follows: src2
+inline constexpr uint32_t kImmediateSource1 = 1u << 29;  // SOPC: the field itself is a number
 // Flags of memory rows, beside OpFlags.
 enum MemoryFlags : uint32_t {
   kIsStore = 1u << 20,

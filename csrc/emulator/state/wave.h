@@ -97,6 +97,9 @@ struct Wave {
   // MODE: fp32 and fp64/16 rounding (0 nearest even), denormals (3 keep, 0 flush both).
   uint8_t round_f32 = 0, round_f64 = 0, denorm_f32 = 3, denorm_f64 = 3;
   bool dx10_clamp = true, ieee = true;
+  // MODE.GPR_IDX_EN: M0 moves the vector registers of VALU instructions. VSKIP: vector instructions
+  // do nothing.
+  bool indexes_vgprs = false, skips_vectors = false;
   int priority = 0;
   Arrival arrival = {};
   uint64_t random = 0;  // state of the draws of Arrival::kRandom

@@ -45,9 +45,8 @@ void ForLines(const Wave& wave, const Instruction& instruction, LineNumbers* num
       if (instruction.opcode->src_dwords[2] == 0) return;  // cache control
       const BufferAddresses addresses(wave, instruction);
       each_lane([&](int lane) {
-        const uint64_t offset = addresses.Offset(lane);
-        const uint32_t inside = addresses.BytesInRange(offset, bytes);
-        if (inside != 0) numbers->ForRange(addresses.base() + offset, inside, fn);
+        const uint32_t inside = addresses.BytesInRange(lane, bytes);
+        if (inside != 0) numbers->ForRange(addresses.base() + addresses.Offset(lane), inside, fn);
       });
       return;
     }

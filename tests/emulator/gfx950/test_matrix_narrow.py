@@ -204,6 +204,49 @@ def test_scales_of_blocks(size: int):
             assert_same(out, total[_place(size)], f"{name}, formats {pair}, bytes {bytes_of}")
 
 
+def _sparse_name(size: int, a: int, b: int) -> str:
+    names = ("fp8", "bf8")
+    return f"v_smfmac_f32_{size}x{size}x{DEPTHS[size]}_{names[a]}_{names[b]}"
+
+
+def _sparse() -> list:
+    return [
+        pytest.param(size, a, b, marks=compared("gfx950", _sparse_name(size, a, b)))
+        for size in DEPTHS
+        for a in range(2)
+        for b in range(2)
+    ]
+
+
+@pytest.mark.parametrize(("size", "kind_a", "kind_b"), _sparse())
+def test_sparse(size: int, kind_a: int, kind_b: int):
+    """Two of every four of a row of A are stored, 16 a lane, and 2 bits say where each stands."""
+    rng = np.random.default_rng(size + kind_a)
+    group = LANE // size
+    a, b = (_codes(rng, size, kind) & 0xBF for kind in (kind_a, kind_b))
+    pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+    place = pairs[rng.integers(0, 6, (64, 8))].reshape(64, 16)
+    k_of_a = 32 * group[:, None] + 4 * (np.arange(16) // 2) + place
+    stored = a[LANE[:, None] % size, k_of_a]
+    kept = np.zeros_like(a)
+    kept[LANE[:, None] % size, k_of_a] = stored
+    c = rng.standard_normal((size, size)).astype(F32)
+    i, j = _place(size)
+    positions = (place.astype(np.uint32) << (2 * np.arange(16, dtype=np.uint32))).sum(1)
+    rows_a = stored.reshape(64, 16).view(np.uint32).T
+    rows_b = _bits(b[LANE[:, None] % size, _k_of(size, kind_b)], kind_b)
+    rows = np.concatenate(
+        [rows_a, rows_b, positions[None].astype(np.uint32), c[i, j].view(np.uint32)]
+    )
+    n = len(i)
+    moves = "".join(f"v_mov_b32 v{64 + r}, v{29 + r}\n" for r in range(n))
+    line = f"{_sparse_name(size, kind_a, kind_b)} {_range(64, n)}, v[16:19], v[20:27], v28"
+    kernel = asm.Kernel(f"{moves}s_nop 1\n{line}", len(rows), n)
+    actual = asm.run(asm.assemble({"k": kernel}), "k", kernel, rows[None])[0]
+    expected = _sum(_values(kept, kind_a), _values(b, kind_b), c)
+    assert_same(actual, np.ascontiguousarray(expected[i, j]).view(np.uint32), line)
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [

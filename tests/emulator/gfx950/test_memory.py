@@ -122,6 +122,27 @@ def test_transposing_read():
     assert_same(actual, np.ascontiguousarray(expected), "ds_read_b64_tr_b16")
 
 
+@pytest.mark.parametrize(
+    "bits",
+    [pytest.param(n, marks=compared("gfx950", f"ds_read_b64_tr_b{n}")) for n in (8, 4)],
+)
+def test_transposing_read_of_narrow_elements(bits: int):
+    """Per 16 lanes a block of 64 / bits rows of 16 elements, of which each lane gives 8 bytes; lane
+    c receives column c."""
+    data = _data(20, 2)
+    block = np.random.default_rng(21).permutation(4)  # where each group's block lies, in 128 B
+    address = block[LANE // 16] * 128 + LANE % 16 * 8
+    rows = np.concatenate([address[None].astype(np.uint32), np.zeros((3, 64), np.uint32), data])
+    actual = _run(f"{_fill(2)}ds_read_b64_tr_b{bits} v[64:65], v16\n{WAIT}", rows, 2)
+    spread = (data.reshape(-1, 1).view(np.uint8)[..., None] >> np.arange(0, 8, bits)) & (
+        2**bits - 1
+    )
+    columns = spread.reshape(4, 64 // bits, 16)[block].transpose(0, 2, 1).reshape(64, 64 // bits)
+    packed = (columns.astype(np.uint64) << (bits * np.arange(64 // bits)).astype(np.uint64)).sum(1)
+    expected = packed.astype(np.uint64).view(np.uint32).reshape(64, 2).T
+    assert_same(actual, np.ascontiguousarray(expected), f"ds_read_b64_tr_b{bits}")
+
+
 @compared("gfx950", "ds_bpermute_b32", "ds_permute_b32", "ds_swizzle_b32")
 def test_exchanges_between_lanes():
     x = u32(np.random.default_rng(10), (1, 64))

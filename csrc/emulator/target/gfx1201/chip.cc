@@ -27,6 +27,7 @@ constinit const Chip kGfx1201Chip = {
     .max_waves = 32,
     .workgroup_id_in_ttmp = true,
     .has_clamp_and_ieee = false,
+    .judges_buffers_by_index = false,  // by OOB_SELECT
     .loads_write_in_order = false,
     .registers =
         {

@@ -43,6 +43,7 @@ constinit const Chip kGfx950Chip = {
     .max_waves = 16,
     .workgroup_id_in_ttmp = false,
     .has_clamp_and_ieee = true,
+    .judges_buffers_by_index = true,
     .loads_write_in_order = true,
     .registers =
         {

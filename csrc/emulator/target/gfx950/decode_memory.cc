@@ -65,7 +65,9 @@ class MemoryDecoder : public Builder {
       // Without an immediate the offset is a register, in either of the two fields.
       ScalarOffset(has_scalar ? Bits(high, 25, 7) : Bits(high, 0, 7));
     }
-    ScalarOperand(&instruction_.dst, Bits(low, 6, 7), row_->dst_dwords, "destination");
+    const bool returns = (row_->flags & kIsAtomic) == 0 || Bits(low, 16, 1) != 0;
+    if (returns) ScalarOperand(&instruction_.dst, Bits(low, 6, 7), row_->dst_dwords, "destination");
+    ScalarOperand(&instruction_.src[2], Bits(low, 6, 7), row_->src_dwords[2], "data register");
     ScalarOperand(&instruction_.src[0], 2 * Bits(low, 0, 6), row_->src_dwords[0], "base register");
   }
 

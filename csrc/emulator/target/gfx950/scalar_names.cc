@@ -18,7 +18,7 @@ constexpr OpcodeName kSop1Names[] = {
     {36, "s_orn2_saveexec_b64"}, {37, "s_nand_saveexec_b64"}, {38, "s_nor_saveexec_b64"},
     {39, "s_xnor_saveexec_b64"}, {40, "s_quadmask_b32"}, {41, "s_quadmask_b64"},
     {42, "s_movrels_b32"}, {43, "s_movrels_b64"}, {44, "s_movreld_b32"}, {45, "s_movreld_b64"},
-    {48, "s_abs_i32"}, {51, "s_andn1_saveexec_b64"}, {52, "s_orn1_saveexec_b64"},
+    {48, "s_abs_i32"}, {50, "s_set_gpr_idx_idx"}, {51, "s_andn1_saveexec_b64"}, {52, "s_orn1_saveexec_b64"},
     {53, "s_andn1_wrexec_b64"}, {54, "s_andn2_wrexec_b64"}, {55, "s_bitreplicate_b64_b32"},
 };
 
@@ -43,7 +43,7 @@ constexpr OpcodeName kSopcNames[] = {
     {4, "s_cmp_lt_i32"}, {5, "s_cmp_le_i32"}, {6, "s_cmp_eq_u32"}, {7, "s_cmp_lg_u32"},
     {8, "s_cmp_gt_u32"}, {9, "s_cmp_ge_u32"}, {10, "s_cmp_lt_u32"}, {11, "s_cmp_le_u32"},
     {12, "s_bitcmp0_b32"}, {13, "s_bitcmp1_b32"}, {14, "s_bitcmp0_b64"}, {15, "s_bitcmp1_b64"},
-    {18, "s_cmp_eq_u64"}, {19, "s_cmp_lg_u64"},
+    {16, "s_setvskip"}, {17, "s_set_gpr_idx_on"}, {18, "s_cmp_eq_u64"}, {19, "s_cmp_lg_u64"},
 };
 
 constexpr OpcodeName kSopkNames[] = {
@@ -60,14 +60,23 @@ constexpr OpcodeName kSoppNames[] = {
     {9, "s_cbranch_execnz"}, {10, "s_barrier"}, {12, "s_waitcnt"}, {14, "s_sleep"},
     {15, "s_setprio"}, {16, "s_sendmsg"}, {18, "s_trap"}, {19, "s_icache_inv"},
     {20, "s_incperflevel"}, {21, "s_decperflevel"}, {22, "s_ttracedata"}, {27, "s_endpgm_saved"},
+    {28, "s_set_gpr_idx_off"}, {29, "s_set_gpr_idx_mode"},
 };
 
 constexpr OpcodeName kSmemNames[] = {
     {0, "s_load_dword"}, {1, "s_load_dwordx2"}, {2, "s_load_dwordx4"}, {3, "s_load_dwordx8"},
     {4, "s_load_dwordx16"}, {8, "s_buffer_load_dword"}, {9, "s_buffer_load_dwordx2"},
     {10, "s_buffer_load_dwordx4"}, {11, "s_buffer_load_dwordx8"}, {12, "s_buffer_load_dwordx16"},
-    {32, "s_dcache_inv"}, {33, "s_dcache_wb"}, {34, "s_dcache_inv_vol"}, {35, "s_dcache_wb_vol"},
+    {16, "s_store_dword"}, {17, "s_store_dwordx2"}, {18, "s_store_dwordx4"}, {32, "s_dcache_inv"}, {33, "s_dcache_wb"}, {34, "s_dcache_inv_vol"}, {35, "s_dcache_wb_vol"},
     {36, "s_memtime"}, {37, "s_memrealtime"},
+    {128, "s_atomic_swap"}, {129, "s_atomic_cmpswap"}, {130, "s_atomic_add"}, {131, "s_atomic_sub"},
+    {132, "s_atomic_smin"}, {133, "s_atomic_umin"}, {134, "s_atomic_smax"}, {135, "s_atomic_umax"},
+    {136, "s_atomic_and"}, {137, "s_atomic_or"}, {138, "s_atomic_xor"}, {139, "s_atomic_inc"},
+    {140, "s_atomic_dec"}, {160, "s_atomic_swap_x2"}, {161, "s_atomic_cmpswap_x2"},
+    {162, "s_atomic_add_x2"}, {163, "s_atomic_sub_x2"}, {164, "s_atomic_smin_x2"},
+    {165, "s_atomic_umin_x2"}, {166, "s_atomic_smax_x2"}, {167, "s_atomic_umax_x2"},
+    {168, "s_atomic_and_x2"}, {169, "s_atomic_or_x2"}, {170, "s_atomic_xor_x2"},
+    {171, "s_atomic_inc_x2"}, {172, "s_atomic_dec_x2"},
 };
 // clang-format on
 
