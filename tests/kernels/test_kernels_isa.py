@@ -12,7 +12,7 @@ from jax_fa import _native, emulator
 # the kernels of which it has a budget.
 BUDGETS = {
     "flash": {
-        "gfx950": {64: (184, 33792), 128: (256, 67584), 256: (256, 67584)},
+        "gfx950": {64: (184, 67584), 128: (256, 135168), 256: (256, 135168)},
         "gfx1201": {64: (216, 0), 128: (168, 0), 256: (256, 0)},
     },
     "decode": {
@@ -30,15 +30,8 @@ VARIANTS = {
     "decode": ("plain", "paged"),
     "wide decode": ("wide", "paged_wide"),
 }
-# Kernels whose schedule is another than that of their family.
-OTHERS = {
-    ("gfx950", f"flash_{dtype}_h{head_dim}_{variant}"): budget
-    for dtype in DTYPES
-    for variant in ("plain", "softcap")
-    for head_dim, budget in {64: (184, 67584), 128: (256, 135168), 256: (256, 135168)}.items()
-}
 KERNELS = [
-    (target, name, OTHERS.get((target, name), budget))
+    (target, name, budget)
     for family, budgets in BUDGETS.items()
     for target, by_head_dim in budgets.items()
     for head_dim, budget in by_head_dim.items()

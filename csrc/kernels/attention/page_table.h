@@ -18,7 +18,8 @@ class PageTable {
                           u32 element_bytes)
       : entries_(params.block_tables + static_cast<i64>(sequence.index) * params.max_pages),
         page_stride_bytes_(static_cast<u32>(params.key_stride.batch) * element_bytes),
-        divisor_(params.page_divisor),
+        // By its members: whole, it would straddle two words of reloaded arguments.
+        divisor_{params.page_divisor.magic, params.page_divisor.shift},
         page_size_(params.page_size),
         pages_(params.num_pages) {}
 
@@ -27,6 +28,8 @@ class PageTable {
     return reinterpret_cast<const int*>(reinterpret_cast<const char*>(entries_) + offset);
   }
   JAX_FA_DEVICE int page_size() const { return page_size_; }
+  JAX_FA_DEVICE u32 page_stride_bytes() const { return page_stride_bytes_; }
+  JAX_FA_DEVICE u32 last_page() const { return pages_ - 1; }  // of the pool
   // Bytes from the start of the pool to the page of an entry.
   JAX_FA_DEVICE i64 page_offset(int entry) const {
     const u32 page = min_u32(entry, pages_ - 1);

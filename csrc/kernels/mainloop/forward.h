@@ -63,14 +63,17 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
     Mainloop<Config, __remove_cvref(decltype(keys))> mainloop(keys, work.wave);
     mainloop.run(workgroup_tiles, wave_tiles, mask, rows, query, softmax, output);
   };
+  constexpr bool kWholeTiles = !OwnBody<Config>::kExists;  // of pages, in this body
   if constexpr (!Config::kPaged) {
     attend(DenseKeys(params, sequence, work.kv_head, end_key, Element{}));
-  } else if (serves<NearPageKeys, Config>(params)) {
-    if constexpr (kServedHeads<NearPageKeys> != ServedHeads::kNone) {
+  } else if (kWholeTiles && serves<NearPageKeys, Config>(params)) {
+    if constexpr (kWholeTiles && kServedHeads<NearPageKeys> != ServedHeads::kNone) {
       attend(NearPageKeys(params, sequence, work.kv_head, end_key, Element{}));
     }
-  } else if (serves<FarPageKeys, Config>(params)) {
-    attend(FarPageKeys(params, sequence, work.kv_head, end_key, Element{}));
+  } else if (kWholeTiles && serves<FarPageKeys, Config>(params)) {
+    if constexpr (kWholeTiles) {
+      attend(FarPageKeys(params, sequence, work.kv_head, end_key, Element{}));
+    }
   } else if (serves<NearTwoPageKeys, Config>(params)) {
     attend(NearTwoPageKeys(params, sequence, work.kv_head, end_key, Element{}));
   } else if (serves<NearRowKeys, Config>(params)) {
@@ -95,13 +98,14 @@ JAX_FA_DEVICE void attend_rows(const AttentionParams& params, const Work& work) 
 
 template <class Config>
 JAX_FA_DEVICE void forward(const AttentionParams& params) {
-  if constexpr (OwnBody<Config>::kExists) {
-    OwnBody<Config>::run();
-  } else {
-    for_each_work<Config>(
-        params, arch::wave_id(),
-        [](const AttentionParams& again, const Work& work) { attend_rows<Config>(again, work); });
+  using Own = OwnBody<Config>;
+  if constexpr (Own::kExists) {
+    if (Own::serves(params)) return Own::run();
+    if constexpr (Own::kServesAll) return;
   }
+  for_each_work<Config>(
+      params, arch::wave_id(),
+      [](const AttentionParams& again, const Work& work) { attend_rows<Config>(again, work); });
 }
 
 }  // namespace jax_fa

@@ -7,7 +7,9 @@ namespace jax_fa {
 
 template <class Config>
 struct OwnBody {
-  static constexpr bool kExists = false;  // where true: static void run()
+  // Where true: static constexpr bool kServesAll, static bool serves(params), static void run(). It
+  // serves all pages of whole key tiles that a buffer reaches.
+  static constexpr bool kExists = false;
 };
 
 }  // namespace jax_fa

@@ -70,14 +70,22 @@ JAX_FA_DEVICE BufferWords make_buffer_words(const void* base, u32 bytes) {
   return words;
 }
 
-// Moves the base on, where it is written: the addition lies between two statements that stay.
-JAX_FA_DEVICE void move_base(BufferWords& buffer, u32 bytes) {
-  u64 base = static_cast<u64>(buffer[1]) << 32 | buffer[0];
-  base = opaque_uniform(base);
-  base += bytes;
+JAX_FA_DEVICE u64 base_of(const BufferWords& buffer) {
+  return static_cast<u64>(buffer[1]) << 32 | buffer[0];
+}
+JAX_FA_DEVICE void set_base(BufferWords& buffer, u64 base) {
   base = opaque_uniform(base);
   buffer[0] = static_cast<u32>(base);
   buffer[1] = static_cast<u32>(base >> 32);
+}
+// Moves the base on, where it is written: the addition lies between two statements that stay.
+JAX_FA_DEVICE void move_base(BufferWords& buffer, u32 bytes) {
+  set_base(buffer, opaque_uniform(base_of(buffer)) + bytes);
+}
+// Moves it to so many bytes past that of `from`, in the same way.
+JAX_FA_DEVICE void move_base(BufferWords& buffer, BufferWords& from, u64 bytes) {
+  set_base(from, base_of(from));
+  set_base(buffer, base_of(from) + bytes);
 }
 
 // The copy of copy_16_bytes_to_lds(), to lds_address + kOffset.
@@ -102,6 +110,17 @@ JAX_FA_DEVICE void copy_16_bytes_to_lds(const char* address, u32 lds_address) {
       :
       : "s"(lds_address), "v"(address)
       : "memory");
+}
+
+// A scalar load under way, 0 past the buffer's bytes: its result is there after end_uniform_load(),
+// and not to be touched before.
+JAX_FA_DEVICE u32 begin_uniform_load(BufferWords buffer, u32 offset) {
+  u32 value;
+  asm volatile("s_buffer_load_dword %0, %1, %2" : "=s"(value) : "s"(buffer), "s"(offset));
+  return value;
+}
+JAX_FA_DEVICE void end_uniform_load(u32& value) {
+  asm volatile("s_waitcnt lgkmcnt(0)" : "+s"(value));
 }
 
 }  // namespace jax_fa::arch

@@ -1,5 +1,5 @@
-// gfx950 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one workgroup. Kernels
-// that two_groups.h serves have that schedule instead.
+// gfx950 main loop: out = softmax(K.Q^T)-weighted V for the query rows of one workgroup. Many rows
+// have the schedule of two_groups.h instead, but for pages that are not of whole key tiles.
 //
 // Eight waves, each with its own 16 * query_tiles rows; K and V tiles are shared through LDS, two
 // of each, filled by LDS-DMA. Every wave does the same in every tile t:
@@ -22,11 +22,12 @@
 //   Q        24    48    64
 //   S, P     48    48    16
 //   sums     12    12     8      and 5 for the operand of ones
-//   operand ring 16 (H = 256: 12, FarRowKeys: 8), row state 9 (6), addresses about 10
+//   operand ring 16 (H = 256: 8; in decode 12, FarRowKeys: 8), row state 9 (6), addresses about 10
 //   NearPageKeys: 1; NearTwoPageKeys: 3; FarRowKeys: the pages of the next tile's rows
 //   at most  184   256   256     no spills, no scratch, no AGPRs
 // With 16 rows a wave (decode.hip): at most 96, 128 and 168.
-// LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile).
+// LDS, 2 stages of K and V: 33792 B (H = 64), 67584 B (128), 67584 B (256, 32 keys per tile); the
+// kernels that have the other schedule too have its four stages.
 #ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_MAINLOOP_H_
 #define JAX_FA_KERNELS_MAINLOOP_GFX950_MAINLOOP_H_
 
@@ -51,6 +52,7 @@ namespace jax_fa {
 // The only LDS of the kernel, whichever main loops it has.
 template <class Config>
 JAX_FA_DEVICE u32 tile_lds() {
+  if constexpr (kInTwoGroups<Config>) return ring_lds<Config>();
   static JAX_FA_SHARED char lds[Config::kTile.lds_bytes()];
   return reinterpret_cast<u64>((JAX_FA_IN_LDS char*)lds);
 }
@@ -66,7 +68,7 @@ class Mainloop {
   // Operands read ahead of the matrix core: fewer where registers are short.
   static constexpr int ring_depth() {
     if (Config::kHeadDim < 256) return 4;
-    return __is_same(Keys, FarRowKeys) ? 2 : 3;
+    return kInTwoGroups<Config> || __is_same(Keys, FarRowKeys) ? 2 : 3;
   }
   static constexpr int kRingDepth = ring_depth();
   static_assert(Tile::kBytes == Config::kTile.tile_bytes);
@@ -173,6 +175,10 @@ template <class Config>
   requires(kInTwoGroups<Config>)
 struct OwnBody<Config> {
   static constexpr bool kExists = true;
+  static constexpr bool kServesAll = !Config::kPaged;
+  JAX_FA_DEVICE static bool serves(const AttentionParams& params) {
+    return kServesAll || FarPageKeys::serves<Config, /*kWholeHead=*/false>(params);
+  }
   JAX_FA_DEVICE static void run() { forward_in_two_groups<Config>(); }
 };
 

@@ -40,6 +40,7 @@
 #include "kernels/device.h"
 #include "kernels/mainloop/gfx950/two_groups_schedule.h"
 #include "kernels/mainloop/gfx950/two_groups_softmax.h"
+#include "kernels/mainloop/gfx950/two_groups_tile_softmax.h"
 #include "kernels/tile/fragments.h"
 
 namespace jax_fa {
@@ -52,12 +53,14 @@ class GroupLoop {
   using Tile = typename Schedule::Tile;
   using Copies = typename Schedule::Copies;
   using Source = typename Copies::Source;
+  using Next = typename Copies::Next;
   using Slots = typename Schedule::Slots;
   using Operand = arch::Operand<Element>;
   using Registers = BlockRegisters<Config>;
   using Query = QueryFragments<Config>;
   using Output = OutputFragments<Config>;
   using Softmax = PhasedSoftmax<Config>;
+  using TileSoftmax = GroupTileSoftmax<Config>;
 
   static constexpr bool kAhead = kGroup == Group::kAhead;
   static constexpr int kDepth = Schedule::kRingDepth;
@@ -66,18 +69,18 @@ class GroupLoop {
 
  public:
   // Starts the copies of the workgroup's first tile of keys,
-  JAX_FA_DEVICE static void start(CopyState& copies, Source& source, const KeyRows& keys, u32 wave,
-                                  u32 lds, int first) {
-    Copies::aim(copies, source, keys, wave, lds, first);
+  JAX_FA_DEVICE static void start(CopyState& copies, Next& next, Source& source,
+                                  const typename Copies::Keys& keys, u32 wave, u32 lds, int first) {
+    Copies::aim(copies, next, source, keys, wave, lds, first);
     Copies::template copy_first<Copies::kPieces>(copies, source);
-    Copies::move_keys(copies, first + 1);
+    Copies::move_keys(copies, next, first + 1);
     copies.key_lds += Tile::kBytes;
   }
   // and of those that come before any interval.
-  JAX_FA_DEVICE static void fill(CopyState& copies, const Source& source, int first) {
+  JAX_FA_DEVICE static void fill(CopyState& copies, Next& next, const Source& source, int first) {
     for (int i = 0; i < Schedule::kLead; ++i) {
       Copies::template copy_first<Copies::kCopies>(copies, source);
-      Copies::advance(copies, first + 2 + i);
+      Copies::advance(copies, next, first + 2 + i);
     }
     // From here on tiles are counted from that of the interval in which the copies start.
     copies.last_tile -= Schedule::kStages;
@@ -92,23 +95,24 @@ class GroupLoop {
   }
   // Intervals up to workgroup.end - 1, from the first one on that the group has not gone through;
   // this wave's tiles are `wave`. PV of the last tile may come later: by then nothing is copied.
-  JAX_FA_DEVICE static void run(CopyState& copies, const Source& source, LdsAddresses lds,
-                                const Mask& mask, const QueryRows<Config>& rows,
+  JAX_FA_DEVICE static void run(CopyState& copies, Next& next, const Source& source,
+                                LdsAddresses lds, const Mask& mask, const QueryRows<Config>& rows,
                                 const TileRange& workgroup, const TileRange& wave, Query& query,
                                 Softmax& softmax, Output& output) {
     int interval = workgroup.begin - 1;
-    if constexpr (!kAhead) copy_share(copies, source, interval++, workgroup.end);
+    if constexpr (!kAhead) copy_share(copies, next, source, interval++, workgroup.end);
     const bool some = wave.end > wave.begin;
     // The wave's first product stands in interval `begins`.
     const int begins = some ? wave.begin - (kAhead ? 1 : 0) : workgroup.end;
 #pragma nounroll
-    for (; interval < begins; ++interval) idle(copies, source, interval, workgroup.end);
+    for (; interval < begins; ++interval) idle(copies, next, source, interval, workgroup.end);
     if (some) {
-      attend(copies, source, lds, mask, rows, workgroup, wave, query, softmax, output);
+      attend(copies, next, source, lds, mask, rows, workgroup, wave, query, softmax, output);
       interval += wave.end - wave.begin + 1;
     }
 #pragma nounroll
-    for (; interval < workgroup.end; ++interval) idle(copies, source, interval, workgroup.end);
+    for (; interval < workgroup.end; ++interval)
+      idle(copies, next, source, interval, workgroup.end);
     arch::wait_for_copies<0>();
   }
 
@@ -125,9 +129,10 @@ class GroupLoop {
  private:
   // --- Meeting -----------------------------------------------------------------------------------
   // An interval of which the wave only copies its share.
-  JAX_FA_DEVICE static void idle(CopyState& copies, const Source& source, int interval, int end) {
+  JAX_FA_DEVICE static void idle(CopyState& copies, Next& next, const Source& source, int interval,
+                                 int end) {
     begin_interval(interval, end);
-    copy_share(copies, source, interval, end);
+    copy_share(copies, next, source, interval, end);
   }
   JAX_FA_DEVICE static void begin_interval(int interval, int end) {
     if (interval < end - 1) {
@@ -138,11 +143,11 @@ class GroupLoop {
     arch::workgroup_barrier();
   }
   // What the wave copies in an interval, while there is something to copy.
-  JAX_FA_DEVICE static void copy_share(CopyState& copies, const Source& source, int interval,
-                                       int end) {
+  JAX_FA_DEVICE static void copy_share(CopyState& copies, Next& next, const Source& source,
+                                       int interval, int end) {
     if (interval >= end - 2) return;
     Copies::template copy_first<Copies::kCopies>(copies, source);
-    Copies::advance(copies, interval);
+    Copies::advance(copies, next, interval);
   }
   // LDS reads are waited for too: the operands read ahead are of slots that others do not copy to
   // yet, but a count of reads does not say which of them have ended.
@@ -161,13 +166,6 @@ class GroupLoop {
   // --- The matrix block --------------------------------------------------------------------------
   enum class Block { kFirst, kCommon, kLast };
 
-  JAX_FA_DEVICE static Operand read(const LdsAddresses& lds, int i) {
-    if (i < kValueOperands) {
-      return Tile::read_columns(lds.next_values, i / Config::kHeadTiles, i % Config::kHeadTiles);
-    }
-    i -= kValueOperands;
-    return Tile::read_rows(lds.next_keys, i / Config::kHeadSteps, i % Config::kHeadSteps);
-  }
   JAX_FA_DEVICE static void multiply(const Query& query, Registers& r, Output& output, int i,
                                      int q) {
     const Operand a = r.ring[i % kDepth];
@@ -188,7 +186,7 @@ class GroupLoop {
   // Operands kFirst .. kEnd-1: the products of each, with what stands in its gap.
   template <int kFirst, int kEnd, Block kBlock>
   JAX_FA_DEVICE static void multiply_operands(const Query& query, Registers& r, Output& output,
-                                              CopyState& copies, const Source& source,
+                                              CopyState& copies, Next& next, const Source& source,
                                               GroupState& state, LdsAddresses& lds, int tile) {
     if constexpr (kFirst < kEnd) {
       JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
@@ -196,11 +194,11 @@ class GroupLoop {
         arch::fence_schedule();
         constexpr int kRead = kFirst - 1 + kDepth;  // into the place of the operand before
         if (q == 0 && kRead < (kBlock == Block::kLast ? kEnd : kOperands)) {
-          r.ring[kRead % kDepth] = read(lds, kRead);
+          r.ring[kRead % kDepth] = Schedule::read(lds, kRead);
           arch::fence_schedule();
         }
         if (q == 1) {
-          fill_gap<kFirst, kBlock>(copies, source, state, lds, tile);
+          fill_gap<kFirst, kBlock>(copies, next, source, state, lds, tile);
           arch::fence_schedule();
         }
       }
@@ -209,141 +207,46 @@ class GroupLoop {
         arch::wait_for_copies<Schedule::kCopiesUnderWay>();
       }
       arch::fence_schedule();
-      multiply_operands<kFirst + 1, kEnd, kBlock>(query, r, output, copies, source, state, lds,
-                                                  tile);
+      multiply_operands<kFirst + 1, kEnd, kBlock>(query, r, output, copies, next, source, state,
+                                                  lds, tile);
     }
   }
   // The first block has no PV: there copies stand between the products of QK. The last block has PV
   // alone, and nothing follows.
   template <int kGap, Block kBlock>
-  JAX_FA_DEVICE static void fill_gap(CopyState& copies, const Source& source, GroupState& state,
-                                     LdsAddresses& lds, int tile) {
+  JAX_FA_DEVICE static void fill_gap(CopyState& copies, Next& next, const Source& source,
+                                     GroupState& state, LdsAddresses& lds, int tile) {
     if constexpr (kBlock == Block::kLast) return;
     constexpr int kCopyGap = kGap - (kBlock == Block::kFirst ? kValueOperands : 0);
     constexpr int kCopy = Schedule::copy_at(kCopyGap);
     if constexpr (kCopy >= 0) Copies::template copy<kCopy>(copies, source);
-    if constexpr (kGap == Schedule::gap_of(Schedule::kNextSlot))
-      state.next_slot = Slots::placed_after(state.slot);
-    if constexpr (kGap == Schedule::gap_of(Schedule::kNextLds)) {
+    if constexpr (kGap == Schedule::kIsRare) {
+      state.from_full = arch::placed_add(static_cast<u32>(tile), state.minus_full_begin);
+    }
+    if constexpr (kBlock == Block::kFirst) return;
+    const auto here = [](typename Schedule::Step step) { return kGap == Schedule::gap_of(step); };
+    if constexpr (here(Schedule::kNextSlot)) state.next_slot = Slots::placed_after(state.slot);
+    if constexpr (here(Schedule::kNextLds)) {
       copies.value_lds = arch::placed_copy(copies.key_lds);
       copies.key_lds = arch::placed_add(copies.wave_lds, kAhead ? state.slot : state.next_slot);
     }
-    if constexpr (kGap == Schedule::gap_of(Schedule::kMoveValues)) Copies::move_values(copies);
-    if constexpr (kGap == Schedule::gap_of(Schedule::kMoveKeys))
-      arch::move_base(copies.keys, copies.tile_bytes);
-    if constexpr (kGap == Schedule::gap_of(Schedule::kBoundKeys))
-      Copies::bound_keys(copies, tile - 1);
+    if constexpr (here(Schedule::kFindKeys)) next.find();
+    if constexpr (here(Schedule::kMoveValues)) Copies::move_values(copies, next);
+    if constexpr (here(Schedule::kMoveKeys)) next.move_keys(copies.keys);
+    if constexpr (here(Schedule::kBoundKeys)) Copies::bound_keys(copies, tile - 1);
+    if constexpr (here(Schedule::kTurnPage)) next.turn();
     if constexpr (kGap == Schedule::kNextAddresses) {
       arch::placed_add_pair(state.next_slot, lds.keys, lds.values, lds.next_keys, lds.next_values);
       state.slot = state.next_slot;
     }
-    if constexpr (kGap == Schedule::kIsRare) {
-      state.from_full = arch::placed_add(static_cast<u32>(tile), state.minus_full_begin);
-    }
-  }
-
-  // --- Softmax -----------------------------------------------------------------------------------
-  JAX_FA_DEVICE static bool is_rare(const GroupState& state) {
-    return state.from_full >= state.full_tiles;
-  }
-  template <int kFirst = 0, int kEnd = Config::kQueryTiles>
-  JAX_FA_DEVICE static void mask_scores(const Mask& mask, const QueryRows<Config>& rows,
-                                        const TileRange& wave, Registers& r, int tile) {
-    apply_mask<Config, kFirst, kEnd>(mask, wave, arch::opaque_uniform(tile), rows, r.scores);
-  }
-  // Scaled scores become P; the first operands of the next block are read meanwhile.
-  JAX_FA_DEVICE static void exponentiate(Registers& r, const LdsAddresses& lds) {
-    JAX_FA_UNROLL for (int i = 0; i < Config::kQueryTiles * Config::kScoreTiles; ++i) {
-      Softmax::exponentiate(r.scores, i / Config::kScoreTiles, i % Config::kScoreTiles);
-      arch::fence_schedule();
-      if (i < kDepth - 1) r.ring[i] = read(lds, i);
-      arch::fence_schedule();
-    }
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) Softmax::pack(r.scores, q, r.p);
-    arch::fence_schedule();
-  }
-  // Scores become P: on the first tile,
-  JAX_FA_DEVICE static void begin_softmax(Registers& r, Output& output, Softmax& softmax,
-                                          GroupState& state, const LdsAddresses& lds,
-                                          const Mask& mask, const QueryRows<Config>& rows,
-                                          const TileRange& wave, int tile) {
-    softmax.cap(r.scores);
-    if (__builtin_expect(wave.cut(tile), 0)) mask_scores(mask, rows, wave, r, tile);
-    state.limit = softmax.template move_all<true>(r.scores, output);
-    JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-      softmax.scale_from_base(r.scores, q);
-    }
-    exponentiate(r, lds);
-  }
-  // and on the others.
-  JAX_FA_DEVICE static void continue_softmax(const Query& query, Registers& r, Output& output,
-                                             Softmax& softmax, GroupState& state,
-                                             const LdsAddresses& lds, const Mask& mask,
-                                             const QueryRows<Config>& rows, const TileRange& wave,
-                                             int tile) {
-    softmax.cap(r.scores);
-    if (__builtin_expect(is_rare(state), 0)) {
-      mask_scores(mask, rows, wave, r, tile);
-      if (state.limit == Softmax::kForced) {
-        state.limit = softmax.template move_all<false>(r.scores, output);
-      }
-    }
-    arch::fence_schedule();
-    softmax.scale(r.scores);
-    arch::fence_schedule();
-    exponentiate(r, lds);
-    if (Softmax::kBounds && state.limit == Softmax::kNoLimit) return;
-    if (__builtin_expect(arch::any_lane(Softmax::reaches_limit(r.p, state.limit)), 0)) {
-      u32 limit = Softmax::kNoLimit;
-      make_again<0>(limit, query, r, output, softmax, state, lds, mask, rows, wave, tile);
-      state.limit = Softmax::of_wave(limit);
-    }
-    arch::fence_schedule();
-  }
-
-  // P of query tiles kFirst and on, from Q and K again, with references that only scores can tell.
-  // One query tile at a time, since other registers than those of its scores are taken.
-  template <int kFirst>
-  JAX_FA_DEVICE static void make_again(u32& limit, const Query& query, Registers& r, Output& output,
-                                       Softmax& softmax, const GroupState& state,
-                                       const LdsAddresses& lds, const Mask& mask,
-                                       const QueryRows<Config>& rows, const TileRange& wave,
-                                       int tile) {
-    if constexpr (kFirst < Config::kQueryTiles) {
-      multiply_again(query, r, lds, kFirst);
-      softmax.template cap<kFirst, kFirst + 1>(r.scores);
-      if (is_rare(state)) mask_scores<kFirst, kFirst + 1>(mask, rows, wave, r, tile);
-      limit = min_u32(limit, softmax.template move<false>(r.scores, output, kFirst));
-      softmax.scale_from_base(r.scores, kFirst);
-      JAX_FA_UNROLL for (int i = 0; i < Config::kScoreTiles; ++i) {
-        Softmax::exponentiate(r.scores, kFirst, i);
-      }
-      Softmax::pack(r.scores, kFirst, r.p);
-      arch::fence_schedule();
-      make_again<kFirst + 1>(limit, query, r, output, softmax, state, lds, mask, rows, wave, tile);
-    }
-  }
-  JAX_FA_DEVICE static void multiply_again(const Query& query, Registers& r,
-                                           const LdsAddresses& lds, int q) {
-    auto& scores = r.scores.keys[q];
-    JAX_FA_UNROLL for (auto& fragment : scores) fragment = 0.0f;
-    JAX_FA_UNROLL for (auto& fragment : scores) fragment = arch::opaque(fragment);
-    arch::begin_in_place();
-    JAX_FA_UNROLL for (int i = 0; i < Schedule::kKeyOperands; ++i) {
-      const Operand key = read(lds, kValueOperands + i);
-      arch::multiply_add_in_place(key, query.step[q][i % Config::kHeadSteps],
-                                  scores[i / Config::kHeadSteps]);
-      arch::fence_schedule();
-    }
-    arch::end_in_place();
-    JAX_FA_UNROLL for (auto& fragment : scores) fragment = arch::opaque(fragment);
   }
 
   // --- All tiles of the wave ---------------------------------------------------------------------
-  JAX_FA_DEVICE static void attend(CopyState& copies, const Source& source, LdsAddresses& lds,
-                                   const Mask& mask, const QueryRows<Config>& rows,
-                                   const TileRange& workgroup, const TileRange& wave,
-                                   const Query& query, Softmax& softmax, Output& output) {
+  JAX_FA_DEVICE static void attend(CopyState& copies, Next& next, const Source& source,
+                                   LdsAddresses& lds, const Mask& mask,
+                                   const QueryRows<Config>& rows, const TileRange& workgroup,
+                                   const TileRange& wave, const Query& query, Softmax& softmax,
+                                   Output& output) {
     GroupState state;
     state.slot = 0;
 #pragma nounroll
@@ -371,39 +274,45 @@ class GroupLoop {
     const int first_interval = kAhead ? tile - 1 : tile;
     begin_interval(first_interval, workgroup.end);
     JAX_FA_UNROLL for (int i = 0; i < kDepth - 1; ++i) r.ring[(kValueOperands + i) % kDepth] =
-        read(lds, kValueOperands + i);
-    multiply_operands<kValueOperands, kOperands, Block::kFirst>(query, r, output, copies, source,
-                                                                state, lds, tile);
-    Copies::advance(copies, first_interval);
+        Schedule::read(lds, kValueOperands + i);
+    multiply_operands<kValueOperands, kOperands, Block::kFirst>(query, r, output, copies, next,
+                                                                source, state, lds, tile);
+    Copies::advance(copies, next, first_interval);
     if constexpr (kAhead) {
       meet();
     } else {
       --copies.last_tile;  // PV(t - 1) stands in interval t, not t - 1
     }
     arch::set_priority<0>();
-    begin_softmax(r, output, softmax, state, lds, mask, rows, wave, tile);
+    TileSoftmax::begin(r, output, next, softmax, state, lds, mask, rows, wave, tile);
 #pragma nounroll
     for (++tile; tile < wave.end; ++tile) {
-      if constexpr (!kAhead) meet();
+      if constexpr (kAhead) {
+        next.end_fetch();
+      } else {
+        meet();
+        next.take_fetched();  // LDS reads were waited for, which scalar loads are counted with
+      }
       add_sums();
-      multiply_operands<0, kOperands, Block::kCommon>(query, r, output, copies, source, state, lds,
-                                                      tile);
+      multiply_operands<0, kOperands, Block::kCommon>(query, r, output, copies, next, source, state,
+                                                      lds, tile);
       if constexpr (kAhead) meet();
       arch::set_priority<0>();
-      continue_softmax(query, r, output, softmax, state, lds, mask, rows, wave, tile);
+      TileSoftmax::resume(query, r, output, next, softmax, state, lds, mask, rows, wave, tile);
     }
+    next.end_fetch();
     if constexpr (kAhead) {
-      copy_share(copies, source, tile - 1, workgroup.end);
+      copy_share(copies, next, source, tile - 1, workgroup.end);
     } else {
       ++copies.last_tile;
       if (tile < workgroup.end) {
         meet();
-        copy_share(copies, source, tile, workgroup.end);
+        copy_share(copies, next, source, tile, workgroup.end);
       }
     }
     add_sums();
-    multiply_operands<0, kValueOperands, Block::kLast>(query, r, output, copies, source, state, lds,
-                                                       tile);
+    multiply_operands<0, kValueOperands, Block::kLast>(query, r, output, copies, next, source,
+                                                       state, lds, tile);
     arch::end_in_place();
     if constexpr (kAhead) arch::set_priority<0>();  // the other group still multiplies
   }

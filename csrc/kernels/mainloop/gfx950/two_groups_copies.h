@@ -2,15 +2,15 @@
 // which every wave fills its own pieces (lds_tile.h).
 //
 // The tile that is copied next is one further in K than in V. Its base moves from tile to tile, in
-// 64 bits, so operands may be of any size; past the last key the buffer ends, so a tail is zeros
-// whether or not a chip counts the scalar offset in its range check.
+// 64 bits, so operands may be of any size (two_groups_pages.h); past the last key the buffer ends,
+// so a tail is zeros whether or not a chip counts the scalar offset in its range check.
 #ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_COPIES_H_
 #define JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_COPIES_H_
 
 #include "kernels/arch/arch.h"
-#include "kernels/attention/rows.h"
 #include "kernels/device.h"
 #include "kernels/mainloop/gfx950/buffered_keys.h"
+#include "kernels/mainloop/gfx950/two_groups_pages.h"
 
 namespace jax_fa {
 
@@ -24,13 +24,12 @@ struct Ring {
   }
 };
 
-// What is the same for all lanes. State of lanes is apart (LaneSource): in one structure,
-// neighbouring words would become vectors that mix both.
+// What is the same for all lanes, but for NextTile. State of lanes is apart (LaneSource): in one
+// structure, neighbouring words would become vectors that mix both.
 struct CopyState {
   arch::BufferWords keys, values;  // from the first row of the next tile on
   u32 key_lds, value_lds;  // LDS of this wave's first piece of it, that of V less its ring's
   u32 wave_lds;            // that of slot 0
-  u32 tile_bytes;          // from tile to tile in memory
   u32 row_bytes;           // from row to row
   u32 next_bytes;          // the key buffer's from its last tile on
   int last_tile;           // that holds the last key
@@ -51,13 +50,14 @@ class TileCopies {
   static constexpr int kPieces = Share<Config>::kPieces;
   static constexpr int kCopies = 2 * kPieces;  // of a wave, for a tile of K and one of V
   using Source = LaneSource<kPieces>;
+  using Next = NextTile<Config::kPaged>;
+  using Keys = typename Next::Keys;
 
   // Aims at tile `first` of both, in slot 0.
-  JAX_FA_DEVICE static void aim(CopyState& state, Source& source, const KeyRows& keys, u32 wave,
-                                u32 lds, int first) {
+  JAX_FA_DEVICE static void aim(CopyState& state, Next& next, Source& source, const Keys& keys,
+                                u32 wave, u32 lds, int first) {
     const u32 first_piece = Share<Config>::first_piece(wave);
     state.row_bytes = keys.row_stride_bytes();
-    state.tile_bytes = Config::kBlockKv * state.row_bytes;
     source.piece[0] =
         Tile::source_offset(state.row_bytes, keys.head_bytes()) + first_piece * state.row_bytes;
     JAX_FA_UNROLL for (int i = 1; i < kPieces; ++i) {
@@ -71,9 +71,10 @@ class TileCopies {
     const bool whole = first < state.last_tile;
     const u32 bytes = whole ? bytes_of(Config::kBlockKv) : tail_bytes;
     state.next_bytes = whole ? tail_bytes : 0;
-    const i64 offset = static_cast<i64>(first) * state.tile_bytes;
-    state.keys = arch::make_buffer_words(keys.key(offset), bytes);
-    state.values = arch::make_buffer_words(keys.value(offset), bytes);
+    next.start(keys, first * Config::kBlockKv, Config::kBlockKv * state.row_bytes, state.keys,
+               state.values);
+    state.keys[2] = bytes;
+    state.values[2] = bytes;
     state.wave_lds = arch::opaque_uniform(lds + first_piece * Tile::kPitch);
     state.key_lds = state.wave_lds;
     state.value_lds = state.wave_lds;
@@ -101,19 +102,23 @@ class TileCopies {
   }
 
   // Aims at the next tile of K, and of V at that which K was at.
-  JAX_FA_DEVICE static void advance(CopyState& state, int key_tile) {
-    move_values(state);
-    move_keys(state, key_tile);
+  JAX_FA_DEVICE static void advance(CopyState& state, Next& next, int key_tile) {
+    move_values(state, next);
+    move_keys(state, next, key_tile);
     state.value_lds = state.key_lds;
     state.key_lds = state.wave_lds + Ring<Tile, kStages>::after(state.key_lds - state.wave_lds);
   }
-  JAX_FA_DEVICE static void move_values(CopyState& state) {
-    arch::move_base(state.values, state.tile_bytes);
+  JAX_FA_DEVICE static void move_values(CopyState& state, const Next& next) {
+    next.move_values(state.values, state.keys);
     state.values[2] = arch::placed_copy(state.keys[2]);
   }
   // Of the tile `key_tile`, which is now next, what there is.
-  JAX_FA_DEVICE static void move_keys(CopyState& state, int key_tile) {
-    arch::move_base(state.keys, state.tile_bytes);
+  JAX_FA_DEVICE static void move_keys(CopyState& state, Next& next, int key_tile) {
+    next.begin_fetch();
+    next.end_fetch();
+    next.find();
+    next.move_keys(state.keys);
+    next.turn();
     bound_keys(state, key_tile);
   }
   JAX_FA_DEVICE static void bound_keys(CopyState& state, int key_tile) {

@@ -14,10 +14,10 @@
 
 namespace jax_fa {
 
-// The kernels that have this schedule: those of many rows, with dense or packed keys.
+// The kernels that have this schedule, unless they meet pages that are not of whole key tiles:
+// those of many rows.
 template <class Config>
-inline constexpr bool kInTwoGroups =
-    Config::kWaves == 8 && Config::kSoftCap != SoftCap::kAsked && !Config::kPaged;
+inline constexpr bool kInTwoGroups = Config::kWaves == 8 && Config::kSoftCap != SoftCap::kAsked;
 
 // Which of the workgroup's shares of rows a wave has. The waves w and w + 4 of a SIMD take shares w
 // and 7 - w, since under a causal mask later rows see more keys.
@@ -54,11 +54,13 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
   // First what the matrix core waits for longest: the first keys, and the queries of the group
   // ahead.
   const u32 lds = ring_lds<Config>();
-  const KeyRows keys(params, sequence, work.kv_head, workgroup_tiles.end * Config::kBlockKv,
-                     Element{});
+  using Copies = typename GroupSchedule<Config>::Copies;
+  const typename Copies::Keys keys(params, sequence, work.kv_head,
+                                   workgroup_tiles.end * Config::kBlockKv, Element{});
   CopyState copies;
-  typename GroupSchedule<Config>::Copies::Source source;
-  Loop::start(copies, source, keys, work.wave, lds, workgroup_tiles.begin);
+  typename Copies::Next next;
+  typename Copies::Source source;
+  Loop::start(copies, next, source, keys, work.wave, lds, workgroup_tiles.begin);
 
   const LdsAddresses addresses = Loop::addresses(lds);
   const QueryRows<Config> rows(first_row, 1);
@@ -71,7 +73,7 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
   const auto load = [&] { query = load_query<Config>(queries, head_bytes, scale.query); };
   // Those of the group behind are not wanted yet.
   if constexpr (kGroup == Group::kAhead) load();
-  Loop::fill(copies, source, workgroup_tiles.begin);
+  Loop::fill(copies, next, source, workgroup_tiles.begin);
   PhasedSoftmax<Config> softmax(scale);
   OutputFragments<Config> output;
   output.clear();
@@ -87,8 +89,8 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
     JAX_FA_UNROLL for (auto& row : query.step) {
       JAX_FA_UNROLL for (auto& operand : row) operand = arch::opaque(operand);
     }
-    Loop::run(copies, source, addresses, mask, rows, workgroup_tiles, wave_tiles, query, softmax,
-              output);
+    Loop::run(copies, next, source, addresses, mask, rows, workgroup_tiles, wave_tiles, query,
+              softmax, output);
   } else {
     arch::wait_for_copies<0>();
   }

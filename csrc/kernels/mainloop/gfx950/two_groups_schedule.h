@@ -12,6 +12,11 @@ namespace jax_fa {
 
 enum class Group { kAhead, kBehind };
 
+struct LdsAddresses {
+  u32 keys, values;            // of this lane in slot 0
+  u32 next_keys, next_values;  // in the slots read next
+};
+
 // What stands where in the matrix block of a configuration. Operand i of the block is one of V
 // (i < kValueOperands) or K, used by one instruction for each query tile; gap i follows the second.
 template <class Config>
@@ -41,17 +46,29 @@ struct GroupSchedule {
   // The steps to the next tile have gaps of their own, where they can: slots before the addresses
   // that want them, all else behind the copies that use what it changes. With H = 64 there are few
   // gaps between those, with H = 256 some between copies.
-  enum Step { kNextSlot, kNextLds, kMoveKeys, kMoveValues, kBoundKeys };
+  enum Step { kNextSlot, kNextLds, kFindKeys, kMoveValues, kMoveKeys, kBoundKeys, kTurnPage };
   static constexpr int gap_of(Step step) {
-    constexpr int kGaps[][5] = {{3, 3, 5, 6, 7}, {5, 6, 7, 8, 9}, {2, 8, 4, 9, 10}};
+    constexpr int kGaps[][7] = {
+        {3, 3, 4, 5, 6, 7, 9}, {5, 6, 7, 8, 9, 10, 11}, {2, 8, 4, 9, 10, 11, 13}};
     return kGaps[Config::kHeadDim / 128][step];
   }
   static_assert(gap_of(kNextLds) > kLastCopy && gap_of(kNextLds) < kNextAddresses);
-  static_assert(gap_of(kMoveKeys) > 1 + kCopyGaps * (Copies::kPieces - 1));
-  static_assert(gap_of(kMoveValues) > kLastCopy && gap_of(kBoundKeys) > gap_of(kMoveValues));
+  static_assert(gap_of(kMoveValues) > kLastCopy && gap_of(kMoveKeys) > gap_of(kMoveValues));
+  static_assert(gap_of(kMoveKeys) > gap_of(kFindKeys) && gap_of(kTurnPage) > gap_of(kMoveKeys));
+  static_assert(gap_of(kBoundKeys) > gap_of(kMoveValues));
   static constexpr int kIsRare = kValueOperands;  // in QK(t), for softmax(t)
 
   static_assert(2 * kStages * Tile::kBytes <= target::kMaxLdsBytes);
+
+  // Operand i of the block.
+  JAX_FA_DEVICE static arch::Operand<typename Config::Element> read(const LdsAddresses& lds,
+                                                                    int i) {
+    if (i < kValueOperands) {
+      return Tile::read_columns(lds.next_values, i / Config::kHeadTiles, i % Config::kHeadTiles);
+    }
+    i -= kValueOperands;
+    return Tile::read_rows(lds.next_keys, i / Config::kHeadSteps, i % Config::kHeadSteps);
+  }
 };
 
 // The same for all lanes. State is kept in several structures, without arrays in those of scalars:
@@ -62,10 +79,6 @@ struct GroupState {
   u32 full_tiles;  // how many tiles are seen whole by all rows
   u32 from_full;   // tile t's place among them
   u32 limit;       // weights from it on want references moved
-};
-struct LdsAddresses {
-  u32 keys, values;            // of this lane in slot 0
-  u32 next_keys, next_values;  // in the slots read next
 };
 template <class Config>
 struct BlockRegisters {
