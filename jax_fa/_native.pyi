@@ -140,9 +140,12 @@ class EmulatorTrace:
     ) -> list[tuple[int, str, float, float, int]]:
         """(wave, kind, begin clk, end clk, instructions) of one workgroup alone on its unit."""
     def issues(
-        self, place: int, resident: int, constants: dict[str, float]
+        self, place: int, resident: int, cold: bool, constants: dict[str, float]
     ) -> list[tuple[int, int, float]]:
-        """Instructions as (wave, pc, clk) in order of time; waves go round the SIMDs."""
+        """Instructions as (wave, pc, clk) in order of time; waves go round the SIMDs.
+
+        ``cold``: of the first workgroups of a launch.
+        """
 
 def timing_constants(target: str) -> list[tuple[str, float, str, str, str]]:
     """(name, value, unit, confidence, source) of each constant of the timing model."""

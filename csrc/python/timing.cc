@@ -61,11 +61,11 @@ nb::list SlicesOf(const TraceSet& traces, size_t place, const Overrides& overrid
 }
 
 // Instructions as (wave, pc, clk), in order of time; waves go round the SIMDs of the unit.
-nb::list IssuesOf(const TraceSet& traces, size_t place, uint32_t resident,
+nb::list IssuesOf(const TraceSet& traces, size_t place, uint32_t resident, bool cold,
                   const Overrides& overrides) {
   nb::list issues;
   for (const IssueRecord& issue :
-       traces.Issues(place, resident, TimingConstants(traces.chip(), overrides))) {
+       traces.Issues(place, resident, cold, TimingConstants(traces.chip(), overrides))) {
     issues.append(nb::make_tuple(issue.wave, traces.PcOf(issue.slot), issue.clk));
   }
   return issues;
@@ -84,6 +84,7 @@ nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
                                  TimingConstants(chip, overrides));
   nb::dict dict;
   dict["clk"] = time.clk;
+  dict["launch_clk"] = time.launch_clk;
   dict["dispatch_clk"] = time.dispatch_clk;
   dict["l2_clk"] = time.l2_clk;
   dict["fabric_clk"] = time.fabric_clk;
@@ -114,7 +115,7 @@ static void BindTrace(nb::module_& module) {
       .def_prop_ro("target", [](const TraceSet& traces) { return traces.target(); })
       .def("time", &TimeOne, "place"_a, "resident"_a, "constants"_a)
       .def("slices", &SlicesOf, "place"_a, "constants"_a)
-      .def("issues", &IssuesOf, "place"_a, "resident"_a, "constants"_a);
+      .def("issues", &IssuesOf, "place"_a, "resident"_a, "cold"_a, "constants"_a);
 }
 
 void BindTiming(nb::module_& module) {

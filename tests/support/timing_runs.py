@@ -4,8 +4,12 @@ import numpy as np
 from assemble import assemble
 
 from jax_fa import emulator
+from jax_fa.emulator.timing import constants
 
-START = dict.fromkeys(("gfx950", "gfx1201"), 500)
+CONSTANTS = {
+    target: {row.name: row.value for row in constants(target)} for target in ("gfx950", "gfx1201")
+}
+START = {target: values["group_start"] for target, values in CONSTANTS.items()}
 SIMDS = 4
 
 
@@ -30,6 +34,24 @@ def clk(target, body, waves=1, constants=None, **options):
     """Modelled clocks of one workgroup from its first instruction on."""
     trace = launch(target, body, waves, **options).trace
     return trace.time(0, 1, constants or {})[1] - START[target]
+
+
+def launch_clk(target):
+    """What cold caches add to a launch."""
+    value = CONSTANTS[target]
+    scalars = value["cold_scalar"] - value["scalar_load_latency"]
+    return value["cold_fetch"] + scalars + value["cold_load"] - value["l2_latency"]
+
+
+def issues(target, body, waves=1, constants=None, **options):
+    """(instruction of the body, clk) of each wave, counted from the first of all."""
+    trace = launch(target, body, waves, **options).trace
+    found = trace.issues(0, 1, False, constants or {})
+    first_pc, first_clk = min(pc for _, pc, _ in found), min(clk for *_, clk in found)
+    return [
+        [(pc - first_pc, clk - first_clk) for w, pc, clk in found if w == wave]
+        for wave in range(waves)
+    ]
 
 
 def marginal_clk(target, body, times=8, **options):

@@ -70,6 +70,9 @@ struct TimingShape {
   Required<double> flops_per_clk;                              // dense 16-bit, of one SIMD
   Required<uint32_t> simds_per_l1;
   Required<uint32_t> lds_write_passes;  // times the passes of a read
+  // LDS and memory instructions wait for all that their wave has given the vector unit before, and
+  // those that go to memory for its scalar instructions; else for what they read alone.
+  Required<bool> memory_follows_alu;
 };
 
 struct Chip {

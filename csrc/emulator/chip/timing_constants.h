@@ -9,6 +9,7 @@
 namespace jax_fa::emulator {
 
 enum class Constant : uint8_t {
+  kOldestFirst,  // 1: of waves that can issue, the oldest does; 0: the one that has waited longest
   // Matrix core.
   kMatrixShort,    // 16x16 results: WMMA, and of gfx950 also smfmac
   kMatrixLong,     // 32x32 results
@@ -20,16 +21,24 @@ enum class Constant : uint8_t {
   kMatrixResultShort,  // until anything but the same accumulator may read the result
   kMatrixResultLong,
   kMatrixChainOther,  // until another matrix instruction may accumulate onto the result
+  kVectorQueue,  // vector and matrix instructions that a SIMD takes ahead of their turn; 0: none
+  kMatrixDrain,  // from the end of a matrix instruction until its place in that queue is free
   // Vector and scalar units.
   kVector,          // VALU hold
+  kVectorHalf,      // 64-bit shift
   kVectorQuarter,   // 32-bit integer multiplication
   kTransHold,       // VALU hold of an exponential
   kTransUnit,       // until the next transcendental
+  kTransScalar,     // hold and unit of one on a scalar register
   kVectorLatency,   // VALU result to VALU
   kTransLatency,    // transcendental result to VALU
   kVectorToMatrix,  // VALU result to matrix core
   kVectorToMemory,  // VALU result as an address
-  kScalarLatency,
+  kVectorToScalar,  // VALU result to scalar unit and branches
+  kVectorToExec,    // VALU to a scalar instruction that reads EXEC
+  kScalarLatency,   // scalar result to the vector unit, and what s_wait_alu waits for
+  kScalarChain,     // scalar result to scalar unit
+  kScalarToMemory,  // scalar result as an address
   kBranchAfterCompare,
   kBranchTaken,
   kBarrier,  // last arrival to release
@@ -45,9 +54,15 @@ enum class Constant : uint8_t {
   kL1Latency,  // hit
   kL2Rate,     // bytes per clk to one CU
   kL2Latency,
+  kStoreIssue,  // until the wave's next instruction
+  kStoreDone,   // a store's issue to the end of its wave
   kScalarLoadLatency,
   // Grid.
   kGroupStart,  // dispatch to first instruction
+  // Of the first workgroups of a launch, whose caches are cold.
+  kColdFetch,   // more than kGroupStart
+  kColdScalar,  // instead of kScalarLoadLatency
+  kColdLoad,    // instead of kL2Latency
   kDieRate,     // bytes per clk of one die's L2
   kFabricRate,  // bytes per second to all L2s, from the last-level cache
   kMemoryRate,  // bytes per second

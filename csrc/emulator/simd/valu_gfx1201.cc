@@ -66,6 +66,7 @@ constexpr Opcode ScalarTrans(const char* mnemonic) {
   row.dst_dwords = 1;
   row.src_dwords = {1, 0, 0};
   row.flags = kIgnoresExec;
+  row.traits.timing = TimingClass::kScalarTrans;
   return row;
 }
 

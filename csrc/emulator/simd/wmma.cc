@@ -186,6 +186,7 @@ void ExecWmmaI32(Wave& wave, const Instruction& instruction) {
   }
 }
 
+// A pass works through one register of A: four for elements of 16 bits, two for those of 8.
 constexpr Opcode Row(const char* mnemonic, ExecFn exec, uint8_t a, uint8_t b, uint8_t c,
                      uint32_t flags = 0) {
   Opcode row{};
@@ -195,6 +196,7 @@ constexpr Opcode Row(const char* mnemonic, ExecFn exec, uint8_t a, uint8_t b, ui
   row.dst_dwords = c;
   row.src_dwords = {a, b, c};
   row.flags = kIgnoresExec | flags;
+  row.traits.matrix.passes = a;
   return row;
 }
 

@@ -143,7 +143,9 @@ enum class AccessClass : uint8_t {
 // What the timing model distinguishes within a class (timing/instruction.h).
 enum class TimingClass : uint8_t {
   kPlain,
+  kHalfRate,     // 64-bit shifts
   kQuarterRate,  // 32-bit integer multiplication
+  kScalarTrans,  // transcendental of a scalar register
   kEnd,          // of the wave
   kBarrier,      // signal and wait in one
   kBarrierSignal,
@@ -160,9 +162,10 @@ enum class TimingClass : uint8_t {
   kWaitLoadsAndLds,
   kWaitStoresAndLds,
   kWaitAll,  // for 0 of each
+  kWaitAlu,  // for results of the wave's own vector and scalar instructions
 };
 
-// Matrix products, as CDNA has them; rows of other matrix units leave this as it is.
+// Matrix products. Of those of RDNA the timing model alone needs the passes.
 struct MatrixTraits {
   uint8_t passes = 0;            // groups of 4 cycles that the matrix core works on it
   bool twice_for_bytes = false;  // twice as many where A or B has elements of 8 bits (f8f6f4)

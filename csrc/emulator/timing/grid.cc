@@ -57,7 +57,13 @@ GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
   }
   time.fabric_clk = traffic.die_bytes / constants[C::kFabricRate] * time.clock_hz;
   time.memory_clk = traffic.memory_bytes / constants[C::kMemoryRate] * time.clock_hz;
-  time.clk = std::max({time.dispatch_clk, time.l2_clk, time.fabric_clk, time.memory_clk});
+  if (!groups.empty()) {
+    time.launch_clk = constants[C::kColdFetch] + constants[C::kColdScalar] -
+                      constants[C::kScalarLoadLatency] + constants[C::kColdLoad] -
+                      constants[C::kL2Latency];
+  }
+  time.clk = time.launch_clk +
+             std::max({time.dispatch_clk, time.l2_clk, time.fabric_clk, time.memory_clk});
   time.simds = chip.simds();
   return time;
 }

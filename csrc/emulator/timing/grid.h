@@ -28,7 +28,8 @@ struct GridTraffic {
 };
 
 struct GridTime {
-  double clk = 0;  // of the launch: the largest of these
+  double clk = 0;         // of the launch: launch_clk and the largest of the others
+  double launch_clk = 0;  // what cold caches add to the first workgroups
   double dispatch_clk = 0, l2_clk = 0, fabric_clk = 0, memory_clk = 0;
   double matrix_clk = 0;
   double clock_hz = 0;  // the clock that the matrix instructions in the mix run at

@@ -29,15 +29,19 @@ class Describer {
         break;
       case OpClass::kTrans:
         timed_.kind = TimedKind::kTrans;
-        timed_.hold_clk = constants_[C::kTransHold];
+        timed_.hold_clk =
+            constants_[Is(opcode, TimingClass::kScalarTrans) ? C::kTransScalar : C::kTransHold];
+        timed_.unit_clk =
+            constants_[Is(opcode, TimingClass::kScalarTrans) ? C::kTransScalar : C::kTransUnit];
         break;
       case OpClass::kValu:
       case OpClass::kValuPacked:
       case OpClass::kValuDual:
         timed_.kind = TimedKind::kVector;
         timed_.packed = opcode.op_class == OpClass::kValuPacked;
-        timed_.hold_clk =
-            constants_[Is(opcode, TimingClass::kQuarterRate) ? C::kVectorQuarter : C::kVector];
+        timed_.hold_clk = constants_[Is(opcode, TimingClass::kHalfRate)      ? C::kVectorHalf
+                                     : Is(opcode, TimingClass::kQuarterRate) ? C::kVectorQuarter
+                                                                             : C::kVector];
         break;
       case OpClass::kSalu:
         timed_.kind = TimedKind::kScalar;
@@ -56,6 +60,7 @@ class Describer {
         timed_.kind = TimedKind::kMemory;
         timed_.is_dma = opcode.op_class == OpClass::kLdsDma;
         timed_.is_store = opcode.op_class == OpClass::kVmemStore;
+        if (timed_.is_store) timed_.wave_clk = constants_[C::kStoreIssue];
         timed_.transfer_bytes = chip_.wave_size * LaneBytes(instruction);
         timed_.counter =
             chip_.timing.has_store_counter && timed_.is_store ? kStoreCounter : kMemoryCounter;
@@ -77,6 +82,7 @@ class Describer {
         break;
     }
     Registers(instruction);
+    timed_.reads_exec = timed_.kind == TimedKind::kScalar && ReadsExec(instruction);
     return timed_;
   }
 
@@ -99,6 +105,7 @@ class Describer {
     timed_.kind = TimedKind::kLds;
     timed_.counter = kLdsCounter;
     const bool write = opcode.op_class == OpClass::kLdsWrite;
+    timed_.is_store = write;
     const uint32_t row_bytes = 4 * chip_.lds_banks.banks;
     uint32_t lane_bytes =
         4u * std::max<uint32_t>(write ? opcode.src_dwords[1] : opcode.dst_dwords, 1);
@@ -118,6 +125,11 @@ class Describer {
       timed_.wave_clk = 64.0 * (argument & 127);
     } else if (Is(opcode, TimingClass::kPriority)) {
       timed_.priority = static_cast<int>(argument & 3);
+    } else if (Is(opcode, TimingClass::kWaitAlu)) {
+      // Fields that wait at zero: VA_VDST 15:12, VA_SDST 11:9, VA_VCC 1; SA_SDST 0.
+      const auto zero = [&](uint32_t mask) { return (argument & mask) == 0; };
+      timed_.awaits_vectors = zero(0xf000) || zero(0x0e00) || zero(2);
+      timed_.awaits_scalars = zero(1);
     }
   }
 
@@ -162,6 +174,12 @@ class Describer {
     }
   }
 
+  static bool ReadsExec(const Instruction& instruction) {
+    if ((instruction.opcode->flags & kReadsExec) != 0) return true;
+    return std::any_of(instruction.src.begin(), instruction.src.end(), [](const Operand& operand) {
+      return operand.kind == OperandKind::kSgpr && operand.index == kSgprExecLo;
+    });
+  }
   static bool ToUse(const Operand& operand, TimedInstruction::Use* use) {
     if (operand.dwords == 0) return false;
     if (operand.kind == OperandKind::kVgpr) {
@@ -209,6 +227,8 @@ class Describer {
     if ((flags & kReadsVccImplicitly) != 0) Read(vcc);
     if ((flags & kReadsM0) != 0) Read(Scalar(kSgprM0, 1));
     if ((flags & kReadsScc) != 0) ReadScc();
+    const Operand exec = Scalar(kSgprExecLo, chip_.mask_dwords());
+    if ((flags & kReadsExec) != 0) Read(exec);
     // Results of memory instructions are guarded by waits, not by the issue logic.
     const bool guarded = timed_.kind == TimedKind::kMemory || timed_.kind == TimedKind::kLds ||
                          timed_.kind == TimedKind::kScalarLoad;
@@ -216,6 +236,7 @@ class Describer {
       Write(instruction.dst);
       Write(instruction.sdst);
       if ((flags & kWritesVccImplicitly) != 0) Write(vcc);
+      if ((flags & kWritesExec) != 0) Write(exec);
       if ((flags & kWritesScc) != 0 && timed_.writes < timed_.write.size()) {
         timed_.write[timed_.writes++] = {kSccIndex, 1, false};
       }
@@ -237,7 +258,9 @@ std::vector<TimedInstruction> TimeInstructions(const Chip& chip, const KernelCod
   std::vector<TimedInstruction> timed(code.slots.size());
   for (size_t slot = 0; slot < code.slots.size(); ++slot) {
     if (!code.slots[slot]) continue;
-    timed[slot] = describer.Describe(*code.slots[slot], code.plans[slot].hazard.passes);
+    const uint32_t passes = code.plans[slot].hazard.passes;
+    timed[slot] = describer.Describe(
+        *code.slots[slot], passes != 0 ? passes : code.slots[slot]->opcode->traits.matrix.passes);
   }
   return timed;
 }

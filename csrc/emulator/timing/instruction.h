@@ -43,10 +43,13 @@ struct TimedInstruction {
   bool packed = false;       // on two float32
   bool long_matrix = false;  // 32x32 result
   bool is_dma = false, is_store = false;
+  bool reads_exec = false;                              // scalar
+  bool awaits_scalars = false, awaits_vectors = false;  // s_wait_alu
   TimedCounter counter = kMemoryCounter;
   uint32_t transfer_bytes = 0;  // LDS: of all lanes
   uint32_t lds_passes = 0;
   double hold_clk = 0;     // of its unit
+  double unit_clk = 0;     // transcendentals: until the next one
   double blocked_clk = 0;  // matrix: no VALU from its start on
   double wave_clk = 0;     // until the wave's next instruction
   int priority = -1;       // s_setprio

@@ -60,23 +60,36 @@ class LineCache {
 
 class UnitMemory {
  public:
+  // `cold`: no line has been touched before, by any unit.
   UnitMemory(const Chip& chip, uint32_t simds, uint32_t line_count,
-             const TimingConstants& constants)
+             const TimingConstants& constants, bool cold)
       : constants_(constants),
         simds_per_l1_(chip.timing.simds_per_l1),
+        wave_size_(chip.wave_size),
+        miss_latency_(constants[cold ? Constant::kColdLoad : Constant::kL2Latency]),
+        lds_free_(std::max(simds / *chip.unit.simds, 1u), 0.0),
         lds_return_free_(simds, 0.0) {
     ports_.assign(std::max(simds / simds_per_l1_, 1u),
-                  Port{LineCache(constants[Constant::kL1Bytes], line_count)});
+                  Port{LineCache(constants[Constant::kL1Bytes], line_count),
+                       std::vector<double>(line_count, 0.0)});
   }
 
-  // When the results of an LDS instruction issued at `now` are there.
-  double Lds(const TimedInstruction& timed, uint32_t extra_passes, uint32_t simd, double now) {
+  // When the results of an LDS instruction issued at `now` are there. Banks are shared by those
+  // whose workgroup has its part of the same LDS (a unit of two compute units has two), each SIMD
+  // has a way back of its own, where lanes that are off take no time.
+  double Lds(const TimedInstruction& timed, uint32_t detail, uint32_t simd, uint32_t group,
+             double now) {
+    const double share = static_cast<double>(detail >> kLanesShift) / wave_size_;
+    const uint32_t extra_passes = detail & ((1u << kLanesShift) - 1);
     const double passes = timed.lds_passes + extra_passes;
+    double& free = lds_free_[group % lds_free_.size()];
+    const double start = std::max(now, free);
+    free = start + passes * constants_[Constant::kLdsPass];
+    const double done = std::max(start + constants_[Constant::kLdsLatency], free);
+    if (timed.is_store) return done;
     double& back = lds_return_free_[simd];
-    const double start = std::max({now, lds_free_, back});
-    lds_free_ = start + passes * constants_[Constant::kLdsPass];
-    back = start + timed.transfer_bytes / constants_[Constant::kLdsReturn];
-    return std::max(start + constants_[Constant::kLdsLatency], std::max(lds_free_, back));
+    back = std::max(back, start) + timed.transfer_bytes * share / constants_[Constant::kLdsReturn];
+    return std::max(done, back);
   }
 
   // When the results of a memory instruction issued at `now` are there.
@@ -89,31 +102,48 @@ class UnitMemory {
                                  static_cast<double>(lines.size()) / constants_[Constant::kL1Tags]);
     double done = start + constants_[Constant::kL1Latency];
     size_t missed = 0;
-    for (const uint32_t line : lines) missed += !port.lines.Touch(line) || timed.is_store ? 1 : 0;
-    if (missed != 0) {
-      const double missed_bytes = static_cast<double>(missed) * kLineBytes;
+    for (const uint32_t line : lines) {
+      if (!port.lines.Touch(line)) {
+        port.arrives[line] = kInFlight;
+        ++missed;
+      } else if (port.arrives[line] != kInFlight) {
+        done = std::max(done, port.arrives[line]);  // a hit on a line that is still on its way
+      }
+    }
+    // A store writes what it has, not whole lines.
+    const double missed_bytes =
+        timed.is_store ? std::min(bytes, static_cast<double>(lines.size()) * kLineBytes)
+                       : static_cast<double>(missed) * kLineBytes;
+    if (missed_bytes != 0) {
       missed_bytes_ += missed_bytes;
       port.l2_free = std::max(port.l2_free, start) + missed_bytes / constants_[Constant::kL2Rate];
-      done = std::max(port.l2_free, start) + constants_[Constant::kL2Latency];
+      done = std::max(done, std::max(port.l2_free, start) + miss_latency_);
+    }
+    for (const uint32_t line : lines) {
+      if (port.arrives[line] == kInFlight) port.arrives[line] = done;
     }
     if (timed.is_dma) {
       const double passes = bytes / kLdsRowBytes;
-      lds_free_ = std::max(lds_free_, start) + passes * constants_[Constant::kLdsPass];
+      lds_free_[0] = std::max(lds_free_[0], start) + passes * constants_[Constant::kLdsPass];
     }
-    return done;
+    return timed.is_store ? now + constants_[Constant::kStoreDone] : done;
   }
 
   double missed_bytes() const { return missed_bytes_; }
 
  private:
   static constexpr double kLdsRowBytes = 256;
+  static constexpr double kInFlight = -1;  // until it is known when the line arrives
   struct Port {
     LineCache lines;
+    std::vector<double> arrives;  // by line
     double free = 0, l2_free = 0;
   };
   const TimingConstants& constants_;
   const uint32_t simds_per_l1_;
-  double lds_free_ = 0;
+  const double wave_size_;
+  const double miss_latency_;
+  std::vector<double> lds_free_;  // of each LDS of the unit
   std::vector<double> lds_return_free_;
   std::vector<Port> ports_;
   double missed_bytes_ = 0;

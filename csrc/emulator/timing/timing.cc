@@ -38,12 +38,12 @@ std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constan
       .slices;
 }
 
-std::vector<IssueRecord> TraceSet::Issues(size_t place, uint32_t resident,
+std::vector<IssueRecord> TraceSet::Issues(size_t place, uint32_t resident, bool cold,
                                           const TimingConstants& constants) const {
   const Program& program = code_.program();
   const std::vector<const GroupTrace*> copies(resident, &groups_.at(place));
   return TimeUnit(program, program.Code(*kernel_), copies, occupancy_.simds, constants,
-                  Record::kIssues)
+                  Record::kIssues, cold)
       .issues;
 }
 

@@ -1,6 +1,7 @@
 #include "emulator/timing/trace.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "emulator/exec/lane_addresses.h"
 #include "emulator/object/launch_context.h"
@@ -121,7 +122,10 @@ void Tracer::Before(const Wave& wave, const Instruction& instruction) {
 }
 
 void Tracer::After(const Wave& wave, uint32_t slot) {
-  if (is_lds_) detail_ = static_cast<uint32_t>(wave.group->bank_conflicts - conflicts_before_);
+  if (is_lds_) {
+    const auto conflicts = static_cast<uint32_t>(wave.group->bank_conflicts - conflicts_before_);
+    detail_ = conflicts | static_cast<uint32_t>(std::popcount(wave.exec)) << kLanesShift;
+  }
   trace_.waves[wave.index_in_group].events.push_back({slot, detail_});
 }
 

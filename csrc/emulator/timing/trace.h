@@ -18,9 +18,12 @@ uint32_t LaneBytes(const Instruction& instruction);
 
 struct TraceEvent {
   uint32_t slot;  // of the instruction, KernelCode::slots
-  // LDS: passes beyond the least. Memory: where in WaveTrace::lines its record begins.
+  // LDS: passes beyond the least, and from bit 24 on how many lanes. Memory: where in
+  // WaveTrace::lines its record begins.
   uint32_t detail;
 };
+
+inline constexpr uint32_t kLanesShift = 24;
 
 struct WaveTrace {
   std::vector<TraceEvent> events;

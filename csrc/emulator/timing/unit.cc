@@ -6,6 +6,7 @@
 
 #include "emulator/emulator.h"
 #include "emulator/timing/memory.h"
+#include "emulator/timing/vector_queue.h"
 #include "emulator/timing/wave.h"
 
 namespace jax_fa::emulator {
@@ -17,8 +18,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 enum Port { kVectorPort, kScalarPort, kLdsPort, kMemoryPort, kBranchPort, kPorts };
 
 struct Simd {
+  explicit Simd(const TimingConstants& constants) : queue(constants[C::kVectorQueue]) {}
   std::vector<TimedWave*> waves;
   std::array<double, kPorts> free = {};
+  VectorQueue queue;
   double matrix_free = 0, trans_free = 0;
   double vector_blocked = kLongAgo, packed_blocked = kLongAgo;  // until
   double memory_blocked_from = kLongAgo, memory_blocked = kLongAgo;
@@ -30,12 +33,14 @@ struct Simd {
 class UnitModel {
  public:
   UnitModel(const Program& program, const KernelCode& code, uint32_t simds, uint32_t line_count,
-            const TimingConstants& constants, Record record)
+            const TimingConstants& constants, Record record, bool cold)
       : chip_(*program.chip),
         constants_(constants),
         timed_(TimeInstructions(chip_, code, constants)),
-        memory_(chip_, simds, line_count, constants),
-        simds_(simds),
+        memory_(chip_, simds, line_count, constants, cold),
+        scalar_load_latency_(constants[cold ? C::kColdScalar : C::kScalarLoadLatency]),
+        simds_(simds, Simd(constants)),
+        oldest_first_(constants[C::kOldestFirst] != 0),
         record_(record) {}
 
   UnitTime Run(std::span<const GroupTrace* const> groups) {
@@ -95,6 +100,7 @@ class UnitModel {
     if (!wave.instruction || wave.blocked) return kNever;
     const TimedInstruction& timed = *wave.instruction;
     double at = wave.ready;
+    if (simd.queue.exists() && IsVector(timed)) return OnGrid(std::max(at, simd.queue.open()));
     switch (timed.kind) {
       case TimedKind::kMatrix:
         at = std::max({at, simd.free[kVectorPort], simd.matrix_free});
@@ -125,8 +131,13 @@ class UnitModel {
     return OnGrid(at);
   }
 
-  // Picks the wave of highest priority that can issue first; among equals the one that has
-  // waited longest.
+  static bool IsVector(const TimedInstruction& timed) {
+    return timed.kind == TimedKind::kMatrix || timed.kind == TimedKind::kVector ||
+           timed.kind == TimedKind::kTrans;
+  }
+
+  // Picks the wave of highest priority that can issue first; among equals the oldest or the one
+  // that has waited longest.
   void Choose(Simd& simd) const {
     simd.next = kNever;
     simd.chosen = nullptr;
@@ -135,7 +146,7 @@ class UnitModel {
       if (at > simd.next || at == kNever) continue;
       if (at == simd.next && (wave->priority < simd.chosen->priority ||
                               (wave->priority == simd.chosen->priority &&
-                               wave->last_issue >= simd.chosen->last_issue))) {
+                               (oldest_first_ || wave->last_issue >= simd.chosen->last_issue)))) {
         continue;
       }
       simd.next = at;
@@ -143,13 +154,8 @@ class UnitModel {
     }
   }
 
-  void Issue(Simd& simd, TimedWave& wave, double now) {
-    const TimedInstruction& timed = *wave.instruction;
-    const TraceEvent& event = wave.trace->events[wave.next++];
-    const double could_issue = wave.turn;
-    wave.turn = now + timed.wave_clk;
-    wave.last_issue = now;
-    if (timed.priority >= 0) wave.priority = timed.priority;
+  // A vector instruction where there is no queue.
+  void Hold(Simd& simd, const TimedInstruction& timed, double now) const {
     switch (timed.kind) {
       case TimedKind::kMatrix:
         simd.matrix_free = now + timed.hold_clk;
@@ -159,33 +165,70 @@ class UnitModel {
             now + constants_[timed.long_matrix ? C::kPackedBlockedLong : C::kPackedBlockedShort];
         simd.memory_blocked_from = now + chip_.timing.issue_clk;
         simd.memory_blocked = now + constants_[C::kMemoryBlocked];
-        time_.matrix_clk += timed.hold_clk;
-        time_.clk = std::max(time_.clk, now + timed.hold_clk);
-        if (timed.long_matrix) time_.long_matrix_clk += timed.hold_clk;
         break;
       case TimedKind::kTrans:
-        simd.trans_free = now + constants_[C::kTransUnit];
+        simd.trans_free = now + timed.unit_clk;
         simd.free[kVectorPort] = now + timed.hold_clk;
         break;
-      case TimedKind::kVector:
+      default:
         simd.free[kVectorPort] = now + timed.hold_clk;
+        break;
+    }
+  }
+
+  // A vector instruction where there is one; when it begins.
+  double Enqueue(Simd& simd, TimedWave& wave, double now) const {
+    const TimedInstruction& timed = *wave.instruction;
+    const bool is_matrix = timed.kind == TimedKind::kMatrix;
+    double begin = simd.queue.Begin(now);
+    if (is_matrix) begin = std::max(begin, wave.operands);
+    if (timed.kind == TimedKind::kTrans) {
+      begin = std::max(begin, simd.trans_free);
+      simd.trans_free = begin + timed.unit_clk;
+    }
+    const double place =
+        simd.queue.Add(now, begin, timed.hold_clk, is_matrix ? constants_[C::kMatrixDrain] : 0);
+    wave.turn = std::max(wave.turn, place);
+    return begin;
+  }
+
+  void Issue(Simd& simd, TimedWave& wave, double now) {
+    const TimedInstruction& timed = *wave.instruction;
+    const TraceEvent& event = wave.trace->events[wave.next++];
+    const double could_issue = wave.turn;
+    wave.turn = now + timed.wave_clk;
+    wave.last_issue = now;
+    if (timed.priority >= 0) wave.priority = timed.priority;
+    double begin = now, end = now;
+    if (simd.queue.exists() && IsVector(timed)) {
+      begin = Enqueue(simd, wave, now);
+      end = begin + timed.hold_clk + constants_[C::kMatrixDrain];
+    } else if (IsVector(timed)) {
+      Hold(simd, timed, now);
+    }
+    switch (timed.kind) {
+      case TimedKind::kMatrix:
+        time_.matrix_clk += timed.hold_clk;
+        time_.clk = std::max(time_.clk, begin + timed.hold_clk);
+        if (timed.long_matrix) time_.long_matrix_clk += timed.hold_clk;
         break;
       case TimedKind::kScalar:
         simd.free[kScalarPort] = now + chip_.timing.issue_clk;
         break;
       case TimedKind::kScalarLoad:
         simd.free[kScalarPort] = now + chip_.timing.issue_clk;
-        wave.Load(timed, now + constants_[C::kScalarLoadLatency]);
+        wave.Load(timed, now + scalar_load_latency_);
         break;
       case TimedKind::kLds:
         simd.free[kLdsPort] = now + chip_.timing.issue_clk;
-        wave.Load(timed, memory_.Lds(timed, event.detail, wave.simd, now));
+        wave.Load(timed, memory_.Lds(timed, event.detail, wave.simd, wave.group_index, now));
         break;
       case TimedKind::kMemory: {
         simd.free[kMemoryPort] =
             now + (timed.is_dma ? constants_[C::kDmaIssue] : *chip_.timing.issue_clk);
         const uint32_t* record = &wave.trace->lines[event.detail];
         wave.Load(timed, memory_.Access(timed, {record + 1, record[0]}, wave.simd, now));
+        end = now + constants_[C::kStoreDone];
         break;
       }
       case TimedKind::kBranch: {
@@ -211,7 +254,8 @@ class UnitModel {
       default:
         break;
     }
-    wave.Write(timed, now);
+    wave.Write(timed, begin);
+    wave.Follow(timed, begin, end);
     if (record_ == Record::kIssues) time_.issues.push_back({wave.place, event.slot, now});
     if (record_ == Record::kSlices) {
       slices_.Add(wave, SliceRecorder::KindOf(timed), could_issue, now + chip_.timing.issue_clk, 1);
@@ -258,9 +302,11 @@ class UnitModel {
   const TimingConstants& constants_;
   const std::vector<TimedInstruction> timed_;
   UnitMemory memory_;
+  const double scalar_load_latency_;
   std::vector<Simd> simds_;
   std::vector<TimedGroup> groups_;
   std::vector<TimedWave> waves_;
+  const bool oldest_first_;
   const Record record_;
   SliceRecorder slices_;
   UnitTime time_;
@@ -270,10 +316,10 @@ class UnitModel {
 
 UnitTime TimeUnit(const Program& program, const KernelCode& code,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, Record record) {
+                  const TimingConstants& constants, Record record, bool cold) {
   uint32_t line_count = 0;
   for (const GroupTrace* group : groups) line_count = std::max(line_count, group->line_count);
-  return UnitModel(program, code, simds, line_count, constants, record).Run(groups);
+  return UnitModel(program, code, simds, line_count, constants, record, cold).Run(groups);
 }
 
 }  // namespace jax_fa::emulator

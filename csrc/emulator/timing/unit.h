@@ -1,9 +1,11 @@
 // The timing model of what a workgroup runs on (a CU of gfx950, a work-group processor or CU of
 // gfx1201), driven by the traces of resident workgroups.
 //
-// Each SIMD issues, at a time, the ready instruction of the wave of highest priority that has
-// waited longest; a wave issues in order, at most one instruction every TimingShape::issue_clk.
-// Units (VALU, matrix core, scalar, LDS, memory, branch) are held as chip/timing_constants.h names.
+// Each SIMD issues, at a time, the ready instruction of the wave of highest priority, and of those
+// of the oldest or of the one that has waited longest, as Constant::kOldestFirst says; a wave
+// issues in order, at most one instruction every TimingShape::issue_clk. Where the vector unit has
+// a queue (vector_queue.h) instructions issue into that and begin when their turn comes. Units
+// (VALU, matrix core, scalar, LDS, memory, branch) are held as chip/timing_constants.h names.
 // Operands are ready when their producers' latencies have passed, loads when their wait proves them
 // there. Results of loads return in order; L1 is modelled by its lines, what lies behind it by a
 // rate and a latency. Not modelled: instruction fetch, register banks, power.
@@ -40,10 +42,11 @@ struct UnitTime {
   std::vector<IssueRecord> issues;  // in order of time
 };
 
-// All of `groups` start together on one unit of `simds` SIMDs.
+// All of `groups` start together on one unit of `simds` SIMDs; `cold`: with nothing in any cache.
 UnitTime TimeUnit(const Program& program, const KernelCode& code,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, Record record = Record::kNothing);
+                  const TimingConstants& constants, Record record = Record::kNothing,
+                  bool cold = false);
 
 }  // namespace jax_fa::emulator
 

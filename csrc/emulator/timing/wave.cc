@@ -14,13 +14,17 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
   instruction = nullptr;
   if (next >= trace->events.size()) return;
   instruction = &timed[trace->events[next].slot];
-  ready = turn;
+  ready = operands = turn;
+  // What a queued matrix instruction reads it waits for in the queue.
+  double& read =
+      instruction->kind == TimedKind::kMatrix && constants[C::kVectorQueue] != 0 ? operands : ready;
   for (size_t i = 0; i < instruction->reads; ++i) {
     const TimedInstruction::Use& use = instruction->read[i];
     for (uint32_t r = use.first; r < uint32_t{use.first} + use.count; ++r) {
-      ready = std::max(ready, ReadyFor(results_[r], *instruction, use, constants));
+      read = std::max(read, ReadyFor(results_[r], *instruction, use, constants));
     }
   }
+  WaitForAll(chip, constants);
   for (size_t i = 0; i < instruction->waits; ++i) {
     ready = std::max(ready, Arrived(instruction->wait[i]));
   }
@@ -30,6 +34,27 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
     const size_t limit = is_lds ? chip.timing.lds_counter_limit : chip.timing.memory_counter_limit;
     const std::deque<double>& under_way = under_way_[instruction->counter];
     if (under_way.size() >= limit) ready = std::max(ready, under_way[under_way.size() - limit]);
+  }
+}
+
+void TimedWave::WaitForAll(const Chip& chip, const TimingConstants& constants) {
+  const double issue_clk = chip.timing.issue_clk;
+  // The instruction behind an s_wait_alu issues a turn after it.
+  if (instruction->awaits_vectors) {
+    ready = std::max(ready, last_vector_ + constants[C::kVectorToScalar] - issue_clk);
+  }
+  if (instruction->awaits_scalars) {
+    ready = std::max(ready, last_scalar_ + constants[C::kScalarLatency] - issue_clk);
+  }
+  if (instruction->reads_exec) ready = std::max(ready, last_vector_ + constants[C::kVectorToExec]);
+  if (instruction->kind == TimedKind::kEnd) ready = std::max({ready, drained_, stored_});
+  if (!chip.timing.memory_follows_alu) return;
+  const bool is_memory = instruction->kind == TimedKind::kMemory;
+  if (is_memory || instruction->kind == TimedKind::kLds) {
+    ready = std::max(ready, last_vector_ + constants[C::kVectorToMemory]);
+  }
+  if (is_memory || instruction->kind == TimedKind::kScalarLoad) {
+    ready = std::max(ready, last_scalar_ + constants[C::kScalarToMemory]);
   }
 }
 
@@ -62,12 +87,25 @@ double TimedWave::ReadyFor(const Result& result, const TimedInstruction& reader,
         case TimedKind::kLds:
         case TimedKind::kMemory:
           return result.issued + constants[C::kVectorToMemory];
+        case TimedKind::kScalar:
+        case TimedKind::kScalarLoad:
+        case TimedKind::kBranch:
+          return result.issued + constants[C::kVectorToScalar];
         default:
           return result.issued + constants[C::kVectorLatency];
       }
     case TimedKind::kScalar:
-      return result.issued + constants[reader.kind == TimedKind::kBranch ? C::kBranchAfterCompare
-                                                                         : C::kScalarLatency];
+      switch (reader.kind) {
+        case TimedKind::kBranch:
+          return result.issued + constants[C::kBranchAfterCompare];
+        case TimedKind::kScalar:
+          return result.issued + constants[C::kScalarChain];
+        case TimedKind::kScalarLoad:
+        case TimedKind::kMemory:
+          return result.issued + constants[C::kScalarToMemory];
+        default:
+          return result.issued + constants[C::kScalarLatency];
+      }
     default:
       return result.issued;
   }
@@ -87,11 +125,32 @@ double TimedWave::Arrived(const TimedInstruction::Wait& wait) {
   return arrived;
 }
 
-void TimedWave::Write(const TimedInstruction& written, double now) {
+void TimedWave::Follow(const TimedInstruction& before, double begin, double end) {
+  switch (before.kind) {
+    case TimedKind::kMatrix:
+      drained_ = std::max(drained_, end);
+      break;
+    case TimedKind::kVector:
+    case TimedKind::kTrans:
+      last_vector_ = begin;
+      drained_ = std::max(drained_, end);
+      break;
+    case TimedKind::kScalar:
+      last_scalar_ = begin;
+      break;
+    case TimedKind::kMemory:
+      if (before.is_store) stored_ = std::max(stored_, end);
+      break;
+    default:
+      break;
+  }
+}
+
+void TimedWave::Write(const TimedInstruction& written, double begin) {
   for (size_t i = 0; i < written.writes; ++i) {
     const TimedInstruction::Use& use = written.write[i];
     for (uint32_t r = use.first; r < uint32_t{use.first} + use.count; ++r) {
-      results_[r] = {now, use.first, &written};
+      results_[r] = {begin, use.first, &written};
     }
   }
 }

@@ -32,6 +32,7 @@ struct TimedWave {
   const TimedInstruction* instruction = nullptr;  // what stands there; null: the wave has ended
   double turn = 0;                                // the wave may issue again
   double ready = 0;                               // and the operands are there
+  double operands = 0;                            // a queued matrix instruction's operands are
   double last_issue = kLongAgo;
   int priority = 0;
   bool blocked = false;    // at a barrier
@@ -40,9 +41,11 @@ struct TimedWave {
   // Takes up the next instruction of the trace, `timed` by slot.
   void Advance(std::span<const TimedInstruction> timed, const TimingConstants& constants,
                const Chip& chip);
-  // The instruction has issued: what it writes, and when what it loads arrives.
-  void Write(const TimedInstruction& instruction, double now);
+  // The instruction has begun: what it writes, and when what it loads arrives.
+  void Write(const TimedInstruction& instruction, double begin);
   void Load(const TimedInstruction& instruction, double arrives);
+  // What it is to instructions that wait for all of a kind before them; `end`: of a queued one.
+  void Follow(const TimedInstruction& instruction, double begin, double end);
 
  private:
   // When a register was last written, and how: what reads it waits accordingly.
@@ -55,6 +58,11 @@ struct TimedWave {
                          const TimedInstruction::Use& use, const TimingConstants& constants);
   double Arrived(const TimedInstruction::Wait& wait);
 
+  void WaitForAll(const Chip& chip, const TimingConstants& constants);
+
+  double last_vector_ = kLongAgo, last_scalar_ = kLongAgo;    // when they began
+  double drained_ = kLongAgo;                                 // no vector instruction under way
+  double stored_ = kLongAgo;                                  // no store under way
   std::array<std::deque<double>, kTimedCounters> under_way_;  // arrival times, oldest first
   std::vector<Result> results_ = std::vector<Result>(kTimedRegisters);
 };

@@ -83,6 +83,7 @@ constinit const Chip kGfx1201Chip = {
             .flops_per_clk = 512,
             .simds_per_l1 = 2,  // there called L0
             .lds_write_passes = 1,
+            .memory_follows_alu = true,  // SQTT traces
         },
 };
 

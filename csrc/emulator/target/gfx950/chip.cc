@@ -83,6 +83,7 @@ constinit const Chip kGfx950Chip = {
             .flops_per_clk = 1024,
             .simds_per_l1 = 4,
             .lds_write_passes = 2,  // as its lane groups are
+            .memory_follows_alu = false,
         },
 };
 
