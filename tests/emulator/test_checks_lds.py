@@ -153,6 +153,23 @@ DEFECTS = [
         says="(wrote with no barrier|was never written)",
     ),
     Defect(
+        "two_waves_load_one_place",
+        # The same bytes are no race.
+        """
+        s_mov_b32 m0, 0
+        {mend}
+        s_nop 0
+        global_load_lds_dword v5, s[8:9]
+        s_waitcnt vmcnt(0)
+        s_barrier
+        v_and_b32 v5, 0xff, v1
+        ds_read_b32 v3, v5
+        """,
+        mend="v_and_b32 v5, 0xff, v1",
+        wrong="v_mov_b32 v5, v1",
+        says="(wrote with no barrier|while a load to LDS of wave . into it is still under way)",
+    ),
+    Defect(
         "m0_of_the_load_before",
         """
         v_readfirstlane_b32 s12, v2

@@ -1,6 +1,6 @@
 """The decoder against LLVM's disassembler, over shipped kernels and those of a folder.
 
-Needs ``llvm-objdump-22``. ``JAX_FA_AITER`` may name a folder with more: ``*bf16*.co``.
+Needs ``llvm-objdump-22``. ``JAX_FA_AITER`` may name a folder with more (tests/support/aiter.py).
 """
 
 import os
@@ -15,7 +15,7 @@ from assemble import assemble
 from jax_fa import _native, emulator
 
 OBJDUMP = shutil.which("llvm-objdump-22")
-FOREIGN = sorted(Path(os.environ.get("JAX_FA_AITER", "/nonexistent")).glob("*bf16*.co"))
+FOREIGN = sorted(Path(os.environ.get("JAX_FA_AITER", "/nonexistent")).glob("fmha_v3_fwd/*bf16*.co"))
 pytestmark = pytest.mark.skipif(not OBJDUMP, reason="there is no llvm-objdump-22")
 
 REGISTERS = re.compile(r"\b(?:[vas](?:\[\d+:\d+\]|\d+)|ttmp(?:\[\d+:\d+\]|\d+)|m0|null)\b")

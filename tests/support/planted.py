@@ -61,7 +61,7 @@ class Planted:
         """Runs a kernel with its defect, or mended, over an array with one spare element."""
         code = self._code(defect.target)
         lanes = 2 * WAVE_SIZE[defect.target]
-        array = np.zeros(lanes + 1, np.int32)
+        array = np.arange(lanes + 1, dtype=np.int32)
         name = defect.name + ("_mended" if mended else "")
         return code.launch(name, 1, lanes, args=[array], **options)
 

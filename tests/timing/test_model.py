@@ -71,7 +71,7 @@ def test_bad_words(run, capsys, words, said):
 def test_aiter_is_placed_where_it_was_measured(run, tmp_path):
     file = tmp_path / "report.json"
     words = ("--target", "gfx950", "--case", "mha-4k", "--no-check", "--json", file)
-    assert run(*words, "--peer", f"aiter={os.environ['JAX_FA_AITER']}") == 0
+    assert run(*words, "--peer", f"aiter={os.environ['JAX_FA_AITER']}/fmha_v3_fwd") == 0
     report = json.loads(file.read_text())
     (row,) = (row for row in report["cases"] if row["who"] == "aiter")
     assert abs(row["deviation"]["aiter"]) < 0.15

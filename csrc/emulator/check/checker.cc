@@ -30,14 +30,14 @@ uint64_t LanesOf(const Wave& wave, Access::Lanes lanes, uint64_t active) {
   return 0;
 }
 
-// Calls fn(LDS dword, lane) for all that a load to LDS writes.
+// Calls fn(LDS dword, lane, what comes there) for all that a load to LDS writes.
 template <class Fn>
 void ForEachLdsDword(const InFlight& result, size_t limit, Fn fn) {
   for (uint64_t lanes = result.lanes; lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
     for (uint32_t d = 0; d < result.dwords; ++d) {
       const uint32_t dword = result.lds_address / 4 + lane * result.dwords + d;
-      if (dword < limit) fn(dword, lane);
+      if (dword < limit) fn(dword, lane, &result.data[d * kLaneStride + lane]);
     }
   }
 }
@@ -220,12 +220,13 @@ void Checker::IssueResult(Wave& wave, const Instruction& instruction, const InFl
     }
     case InFlight::kLds: {
       const Sequences seen = SeenBy(wave);
-      ForEachLdsDword(result, lds_.size(), [&](uint32_t dword, uint32_t lane) {
-        WriteDword(wave, instruction, dword, 15, static_cast<uint32_t>(result.sequence),
-                   Writer(wave, /*by_dma=*/true), seen, static_cast<int>(lane));
-        uint8_t& under_way = lds_[dword].dma_under_way;
-        under_way = static_cast<uint8_t>(std::min(under_way + 1, 255));
-      });
+      ForEachLdsDword(
+          result, lds_.size(), [&](uint32_t dword, uint32_t lane, const uint32_t* loaded) {
+            WriteDword(wave, instruction, dword, 15, static_cast<uint32_t>(result.sequence),
+                       Writer(wave, /*by_dma=*/true), seen, static_cast<int>(lane), loaded);
+            uint8_t& under_way = lds_[dword].dma_under_way;
+            under_way = static_cast<uint8_t>(std::min(under_way + 1, 255));
+          });
       break;
     }
   }
@@ -253,7 +254,7 @@ void Checker::Arrive(Wave& wave, const InFlight& result) {
       }
       break;
     case InFlight::kLds:
-      ForEachLdsDword(result, lds_.size(), [&](uint32_t dword, uint32_t) {
+      ForEachLdsDword(result, lds_.size(), [&](uint32_t dword, uint32_t, const uint32_t*) {
         if (lds_[dword].dma_under_way != 0) --lds_[dword].dma_under_way;
       });
       break;

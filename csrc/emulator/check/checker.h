@@ -108,7 +108,11 @@ class Checker {
   void ReadDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
                  const Sequences& seen, int lane);
   void WriteDword(Wave& wave, const Instruction& instruction, uint32_t dword, uint8_t bytes,
-                  uint32_t sequence, uint8_t writer, const Sequences& seen, int lane);
+                  uint32_t sequence, uint8_t writer, const Sequences& seen, int lane,
+                  const uint32_t* loaded = nullptr);
+  // A load to LDS changes nothing: what other waves have under way to this dword, or else its
+  // contents, is the same. Several waves may load one place.
+  bool ComesAnyway(const Wave& wave, uint32_t dword, uint32_t loaded) const;
   static void FinishLdsReads(uint64_t sequence, std::vector<LdsReadUnderWay>* reads);
   // Notes what is under way at a signal.
   void NoteReadsUnderWay(const WaveState& state, std::vector<uint64_t>* dwords) const;

@@ -1,18 +1,13 @@
-"""Kernels of others that are right on the chip come out right.
+"""AITER's v3 forward attention on bfloat16; benchmarks/peer_aiter.py gives it its arguments."""
 
-``JAX_FA_AITER`` names a folder with ROCm/aiter's ``hsa/gfx950/fmha_v3_fwd/*.co``; without it these
-tests are skipped. benchmarks/peer_aiter.py gives them their arguments.
-"""
-
-import os
-
+import aiter
 import ml_dtypes
 import numpy as np
 import peer_aiter
 import pytest
 
-FOLDER = os.environ.get("JAX_FA_AITER")
-pytestmark = pytest.mark.skipif(not FOLDER, reason="JAX_FA_AITER names no folder")
+pytestmark = aiter.needs_folder
+FOLDER = aiter.FOLDER / "fmha_v3_fwd"
 
 H = 128
 TOLERANCE = 2.5e-2  # bfloat16, unit-normal inputs
@@ -41,7 +36,7 @@ def _softmax(query, key, value, causal):
 def _dense(T, S, N, K, causal, **options):
     rng = np.random.default_rng(T + S)
     query, key, value = _normal(rng, 1, T, N, H), _normal(rng, 1, S, K, H), _normal(rng, 1, S, K, H)
-    loaded = peer_aiter.load(FOLDER or "", "_causal" if causal else "")
+    loaded = peer_aiter.load(FOLDER, "_causal" if causal else "")
     launch, out, lse = peer_aiter.launch(loaded, (query, key, value), causal, **options)
     expected, expected_lse = _softmax(query[0], key[0], value[0], causal)
     errors = (
@@ -93,7 +88,7 @@ def test_groups(causal):
     query = _normal(rng, starts_q[-1], N, H)
     key, value = _normal(rng, starts_k[-1], K, H), _normal(rng, starts_k[-1], K, H)
     out, lse = np.zeros_like(query), np.zeros((N, starts_q[-1]), np.float32)
-    code, kernel = peer_aiter.load(FOLDER or "", "_causal_group" if causal else "_group")
+    code, kernel = peer_aiter.load(FOLDER, "_causal_group" if causal else "_group")
     arrays = [out, query, key, value, lse]
     strides = [
         peer_aiter.strides(0, N),

@@ -1,23 +1,20 @@
-"""A kernel of others on floats of 8 bits comes out right: AITER's forward attention.
+"""AITER's v3 forward attention on floats of 8 bits.
 
-``JAX_FA_AITER`` names the folder, as for test_foreign.py. The kernel reads results of LDS
-reads that its waits do not prove there; on the chip they have come by then. Here its waits are made
-to wait for all of them, so that what its instructions compute is compared.
+The kernel reads results of LDS reads that its waits do not prove there; on the chip they have come
+by then. Here its waits are made to wait for all of them, so that what its instructions compute is
+compared.
 """
 
-import os
 import struct
-from pathlib import Path
 
+import aiter
 import ml_dtypes
 import numpy as np
 import peer_aiter
-import pytest
 
 from jax_fa import emulator
 
-FOLDER = os.environ.get("JAX_FA_AITER")
-pytestmark = pytest.mark.skipif(not FOLDER, reason="JAX_FA_AITER names no folder")
+pytestmark = aiter.needs_folder
 
 WAIT, LDS_COUNT = 0xBF8C, 0x0F00  # s_waitcnt; lgkmcnt in its immediate
 T, S, H = 512, 512, peer_aiter.HEAD_DIM
@@ -32,7 +29,7 @@ def _with_full_waits(image: bytes) -> bytes:
 
 
 def test_dense_kernel():
-    path = Path(FOLDER or "", "fwd_hd128_fp8.co")
+    path = aiter.FOLDER / "fmha_v3_fwd" / "fwd_hd128_fp8.co"
     code = emulator.CodeObject(_with_full_waits(path.read_bytes()))
     (kernel,) = code.kernels
     rng = np.random.default_rng(0)
