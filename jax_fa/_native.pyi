@@ -91,6 +91,7 @@ class EmulatorCode:
         max_instructions_per_wave: int,
         timing: bool,
         workgroups: list[int],
+        follow: tuple[int, int] | None,
     ) -> dict[str, Any]: ...
 
 class EmulatorRecorder:
@@ -113,6 +114,7 @@ def set_emulator_settings(
     threads: int,
     timing: bool,
     workgroups: list[int],
+    follow: tuple[int, int] | None,
 ) -> None: ...
 
 class EmulatorTrace:

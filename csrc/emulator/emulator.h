@@ -57,6 +57,12 @@ struct Allocation {
   uint64_t address = 0;
 };
 
+// A wave of a launch: the workgroup's linear index in the grid, the wave's within the workgroup.
+struct WavePlace {
+  uint64_t group = 0;
+  uint32_t wave = 0;
+};
+
 struct LaunchOptions {
   Schedule schedule = Schedule::kRoundRobin;
   Arrival arrival = Arrival::kLate;
@@ -66,9 +72,10 @@ struct LaunchOptions {
   int threads = 0;       // 0: one per core
   uint32_t dynamic_lds_bytes = 0;
   uint64_t max_instructions_per_wave = 100'000'000;
-  // Models the time of the launch; keeps the traces when it runs only some workgroups.
+  // Models the time of the launch; keeps the traces of `workgroups` and of the followed one.
   bool timing = false;
   std::vector<uint64_t> workgroups;  // linear indices of those to run; empty: all
+  std::optional<WavePlace> follow;   // the wave whose steps are in the result
   // Polled now and then by the thread that launches; true stops the launch.
   std::function<bool()> interrupted = nullptr;
 };
@@ -80,6 +87,17 @@ struct LaunchTime {
   double clk = 0, matrix_clk = 0;
   uint32_t simds = 0;        // of the chip
   double flops_per_clk = 0;  // dense 16-bit, of one SIMD
+};
+
+// An instruction that the followed wave executed, and the registers that it wrote or in which the
+// result of a load has meanwhile arrived.
+struct WaveStep {
+  struct Written {
+    std::string name;              // "v4", "a0", "s2", "vcc_lo", "scc"
+    std::vector<uint32_t> values;  // of each lane; of a scalar register one
+  };
+  uint64_t pc = 0;
+  std::vector<Written> written;
 };
 
 struct LaunchResult {
@@ -100,6 +118,8 @@ struct LaunchResult {
   std::vector<Executed> executed;  // every instruction that was, by pc
   std::optional<LaunchTime> time;
   std::shared_ptr<TraceSet> traces;
+  std::optional<WavePlace> followed;  // LaunchOptions::follow
+  std::vector<WaveStep> steps;
 };
 
 // Throws EmulatorError. Results do not depend on `threads`, but where several workgroups add floats

@@ -136,6 +136,31 @@ nb::dict ReadWritten(uint64_t read, uint64_t written) {
   return dict;
 }
 
+// A wave as Python has it: (workgroup, wave).
+using PyWave = std::optional<std::tuple<uint64_t, uint32_t>>;
+std::optional<WavePlace> PlaceOf(const PyWave& wave) {
+  if (!wave) return std::nullopt;
+  return WavePlace{std::get<0>(*wave), std::get<1>(*wave)};
+}
+PyWave PyWaveOf(const std::optional<WavePlace>& place) {
+  if (!place) return std::nullopt;
+  return {{place->group, place->wave}};
+}
+
+// (pc, [(register, its dwords as bytes)]) of each.
+nb::list StepList(const std::vector<WaveStep>& steps) {
+  nb::list list;
+  for (const WaveStep& step : steps) {
+    nb::list written;
+    for (const auto& [name, values] : step.written) {
+      written.append(
+          nb::make_tuple(name, nb::bytes(values.data(), values.size() * sizeof(uint32_t))));
+    }
+    list.append(nb::make_tuple(step.pc, written));
+  }
+  return list;
+}
+
 nb::dict ResultDict(const LaunchResult& result) {
   nb::dict counts, bytes, operands, dict;
   counts["class"] = CountDict(result.class_counts);
@@ -166,6 +191,8 @@ nb::dict ResultDict(const LaunchResult& result) {
     dict["time"] = time;
   }
   dict["trace"] = result.traces ? nb::cast(result.traces) : nb::none();
+  dict["followed"] = PyWaveOf(result.followed);
+  dict["steps"] = StepList(result.steps);
   return dict;
 }
 
@@ -185,7 +212,7 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
                    uint32_t lds_bytes, const std::string& schedule, const std::string& arrival,
                    uint64_t seed, bool checks, bool collect, int threads,
                    uint64_t max_instructions_per_wave, bool timing,
-                   const std::vector<uint64_t>& workgroups) {
+                   const std::vector<uint64_t>& workgroups, const PyWave& follow) {
   std::vector<Allocation> allocations;
   for (const auto& [name, address, bytes] : buffers) {
     allocations.push_back({name, reinterpret_cast<void*>(address), bytes, true, 0});
@@ -201,6 +228,7 @@ nb::dict RunKernel(const CodeObject& code, const std::string& kernel,
   options.max_instructions_per_wave = max_instructions_per_wave;
   options.timing = timing;
   options.workgroups = workgroups;
+  options.follow = PlaceOf(follow);
   options.interrupted = Interrupted;
   const auto* arguments = static_cast<const std::byte*>(kernarg.data());
   const std::span<const std::byte> argument_span(arguments, kernarg.size());
@@ -229,14 +257,15 @@ nb::dict SettingsDict() {
   dict["threads"] = settings.threads;
   dict["timing"] = settings.timing;
   dict["workgroups"] = settings.workgroups;
+  dict["follow"] = PyWaveOf(settings.follow);
   return dict;
 }
 
 void SetSettings(const std::string& schedule, const std::string& arrival, uint64_t seed,
                  bool checks, bool collect, int threads, bool timing,
-                 const std::vector<uint64_t>& workgroups) {
+                 const std::vector<uint64_t>& workgroups, const PyWave& follow) {
   SetEmulatorSettings({Named(kSchedules, schedule), Named(kArrivals, arrival), seed, checks,
-                       collect, threads, timing, workgroups});
+                       collect, threads, timing, workgroups, PlaceOf(follow)});
 }
 
 nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
@@ -276,7 +305,7 @@ static void BindCode(nb::module_& module) {
       .def("occupancy", &OccupancyDict, "kernel"_a, "lanes"_a, "lds_bytes"_a)
       .def("launch", &RunKernel, "kernel"_a, "grid"_a, "block"_a, "kernarg"_a, "buffers"_a,
            "lds_bytes"_a, "schedule"_a, "arrival"_a, "seed"_a, "checks"_a, "collect"_a, "threads"_a,
-           "max_instructions_per_wave"_a, "timing"_a, "workgroups"_a);
+           "max_instructions_per_wave"_a, "timing"_a, "workgroups"_a, "follow"_a.none());
 }
 
 static void BindRecorder(nb::module_& module) {
@@ -297,6 +326,6 @@ void BindEmulator(nb::module_& module) {
   if (!BoundBefore<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")) BindRecorder(module);
   module.def("emulator_settings", &SettingsDict);
   module.def("set_emulator_settings", &SetSettings, "schedule"_a, "arrival"_a, "seed"_a, "checks"_a,
-             "collect"_a, "threads"_a, "timing"_a, "workgroups"_a);
+             "collect"_a, "threads"_a, "timing"_a, "workgroups"_a, "follow"_a.none());
   BindTiming(module);
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,16 @@ Status GetDecoded(const Target& target, const emulator::CodeObject** code) {
   }
   *code = &entry->second;
   return Status::Ok();
+}
+
+// Whether a launch of so many workgroups, or of some of them, runs the wave.
+bool Runs(const emulator::WavePlace& place, uint64_t groups, const std::vector<uint64_t>& some,
+          const emulator::CodeObject& code, const struct Launch& launch) {
+  const auto kernel = code.kernels().find(std::string(launch.kernel));
+  if (kernel == code.kernels().end()) return false;
+  const uint32_t lanes = launch.block.x * launch.block.y * launch.block.z;
+  return place.group < groups && place.wave * kernel->second.wave_size < lanes &&
+         (some.empty() || std::find(some.begin(), some.end(), place.group) != some.end());
 }
 
 }  // namespace
@@ -79,6 +90,9 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
     if (group < groups) options.workgroups.push_back(group);
   }
   options.dynamic_lds_bytes = launch.dynamic_lds_bytes;
+  if (settings.follow && Runs(*settings.follow, groups, options.workgroups, *code, launch)) {
+    options.follow = settings.follow;
+  }
 
   RecordedLaunch record;
   record.code = *code;

@@ -23,6 +23,8 @@ struct EmulatorSettings {
   int threads = 0;                   // 0: one per core
   bool timing = false;               // the time of launches is modelled
   std::vector<uint64_t> workgroups;  // of every launch only these run; empty: all
+  // The wave that is followed, of every launch that has and runs it.
+  std::optional<emulator::WavePlace> follow = std::nullopt;
 };
 
 EmulatorSettings GetEmulatorSettings();

@@ -15,7 +15,6 @@ not know.
 """
 
 from jax_fa.emulator.arguments import Kernel
-from jax_fa.emulator.launch import Arrival as Arrival
 from jax_fa.emulator.launch import (
     CodeObject,
     EmulatorError,
@@ -23,7 +22,9 @@ from jax_fa.emulator.launch import (
     configure,
     record,
 )
-from jax_fa.emulator.launch import Schedule as Schedule
+from jax_fa.emulator.options import Arrival as Arrival
+from jax_fa.emulator.options import Schedule as Schedule
+from jax_fa.emulator.steps import Step, Steps
 from jax_fa.emulator.trace import chrome_trace
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "EmulatorError",
     "Kernel",
     "Launch",
+    "Step",
+    "Steps",
     "chrome_trace",
     "configure",
     "record",

@@ -9,19 +9,29 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args, overload
+from typing import Any, overload
 
 import numpy as np
 
 from jax_fa import _native
 from jax_fa.emulator.arguments import Kernel, address_of, check_segment, pack
 from jax_fa.emulator.loops import find_loops, read_listing
+from jax_fa.emulator.options import (
+    Arrival,
+    Checks,
+    Schedule,
+    checks_wanted,
+    is_timed,
+    one_of,
+    thread_count,
+    triple,
+    unsigned,
+    wave_place,
+    workgroup_list,
+)
+from jax_fa.emulator.steps import Step, Steps
 
 EmulatorError = _native.EmulatorError
-
-Schedule = Literal["round_robin", "run_to_barrier", "reverse", "random"]
-Arrival = Literal["late", "early", "random"]
-Checks = bool | Literal["collect"]
 
 # A hundred million instructions take tens of seconds to emulate; a wave that walks over a million
 # keys executes a fifth of them.
@@ -47,9 +57,10 @@ class Launch:
         some workgroups ran.
       matrix_busy: modelled share of that time in which the chip's matrix cores execute.
       useful_busy: modelled share in which they would for ``useful_flops`` alone; None without.
-      trace: what the workgroups executed that were asked for with ``workgroups``, for the timing
-        model; None without ``timing``.
+      trace: what the workgroups executed that were asked for with ``workgroups`` or ``follow``, for
+        the timing model; None without ``timing``.
       loops: ``counts`` loop by loop.
+      steps: what the wave did that was asked for with ``follow``; None without.
     """
 
     target: str
@@ -68,6 +79,26 @@ class Launch:
     trace: Any = dataclasses.field(default=None, repr=False)
     _code: Any = dataclasses.field(default=None, repr=False, compare=False)
     _executed: Any = dataclasses.field(default=b"", repr=False)  # the count at each pc, as bytes
+    _followed: tuple[int, int] | None = None
+    _steps: Any = dataclasses.field(default=(), repr=False, compare=False)
+
+    @functools.cached_property
+    def steps(self) -> Steps | None:
+        """What the followed wave did, up to its 100,000th instruction."""
+        if self._followed is None:
+            return None
+        texts = dict(self._code.disassembly(self.kernel))
+        clocks: list[float | None] = [None] * len(self._steps)
+        if self.trace is not None:
+            group, wave = self._followed
+            issues = self.trace.issues(self.trace.groups.index(group), 1, False, {})
+            clocks = [clk for issued_by, _, clk in issues if issued_by == wave]
+        return Steps(
+            [
+                Step(pc, texts[pc], clock, {r: np.frombuffer(x, np.uint32) for r, x in written})
+                for (pc, written), clock in zip(self._steps, clocks, strict=False)
+            ]
+        )
 
     @functools.cached_property
     def loops(self) -> list[dict[str, Any]]:
@@ -101,7 +132,8 @@ def _to_launch(
     """The native result as a Launch."""
     known = {**fields, **others}
     time = known.pop("time")
-    known["_code"], known["_executed"] = known.pop("code"), known.pop("executed")
+    for name in ("code", "executed", "followed", "steps"):
+        known[f"_{name}"] = known.pop(name)
     if time is not None:
         simd_clk = time["simds"] * time["clk"]
         known["cycles"] = time["clk"]
@@ -158,6 +190,7 @@ class CodeObject:
         threads: int | None = None,
         max_instructions_per_wave: int = _MAX_INSTRUCTIONS_PER_WAVE,
         workgroups: Sequence[int] | None = None,
+        follow: tuple[int, int] | None = None,
     ) -> Launch:
         """Runs a kernel to its end.
 
@@ -192,6 +225,8 @@ class CodeObject:
           max_instructions_per_wave: stops endless loops. An interrupt (Ctrl-C) stops any launch.
           workgroups: run only these, by their linear index in the grid (x fastest): the results of
             the others are missing. For timing a large grid by samples.
+          follow: (workgroup, wave) whose ``steps`` are wanted: the linear index of the workgroup in
+            the grid, that of the wave in the workgroup.
 
         Raises:
           EmulatorError: a finding, an access outside the arrays, an unknown instruction, a wrong
@@ -221,23 +256,24 @@ class CodeObject:
             raise TypeError(f"kernarg must be bytes; got {type(kernarg).__name__}")
         else:
             raise TypeError("launch takes either args= or kernarg=")
-        shape = _triple(grid, "grid"), _triple(block, "block")
+        shape = triple(grid, "grid"), triple(block, "block")
         result = self._code.launch(
             kernel,
             *shape,
             kernarg=segment,
             buffers=[(name, *address_of(name, array)) for name, array in named],
-            lds_bytes=_unsigned(lds_bytes, 32, "lds_bytes"),
-            schedule=_one_of(Schedule, "schedule", schedule),
-            arrival=_one_of(Arrival, "arrival", arrival),
-            seed=_unsigned(seed, 64, "seed"),
-            **_checks(checks),
-            threads=_thread_count(threads),
-            max_instructions_per_wave=_unsigned(
+            lds_bytes=unsigned(lds_bytes, 32, "lds_bytes"),
+            schedule=one_of(Schedule, "schedule", schedule),
+            arrival=one_of(Arrival, "arrival", arrival),
+            seed=unsigned(seed, 64, "seed"),
+            **checks_wanted(checks),
+            threads=thread_count(threads),
+            max_instructions_per_wave=unsigned(
                 max_instructions_per_wave, 64, "max_instructions_per_wave"
             ),
-            timing=_timing(timing),
-            workgroups=_workgroup_list(workgroups),
+            timing=is_timed(timing),
+            workgroups=workgroup_list(workgroups),
+            follow=wave_place(follow),
         )
         launched = {
             "code": self._code,
@@ -259,6 +295,7 @@ def configure(
     threads: int | None = None,
     timing: bool | None = None,
     workgroups: Sequence[int] | None = None,
+    follow: tuple[int, int] | None = None,
 ) -> Iterator[None]:
     """Sets how emulated custom calls run while it lasts; what is None stays as it is.
 
@@ -271,24 +308,27 @@ def configure(
     A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
     error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
     ``timing=True`` models the time of the launches that ``record`` yields. With ``workgroups`` only
-    these run of every launch that has them, and the results are not to be used.
+    these run of every launch that has them, and the results are not to be used. ``follow`` gives
+    the ``steps`` of that wave of every launch that runs it.
     """
     before = _native.emulator_settings()
     wanted = dict(before)
     if schedule is not None:
-        wanted["schedule"] = _one_of(Schedule, "schedule", schedule)
+        wanted["schedule"] = one_of(Schedule, "schedule", schedule)
     if arrival is not None:
-        wanted["arrival"] = _one_of(Arrival, "arrival", arrival)
+        wanted["arrival"] = one_of(Arrival, "arrival", arrival)
     if seed is not None:
-        wanted["seed"] = _unsigned(seed, 64, "seed")
+        wanted["seed"] = unsigned(seed, 64, "seed")
     if checks is not None:
-        wanted.update(_checks(checks))
+        wanted.update(checks_wanted(checks))
     if threads is not None:
-        wanted["threads"] = _thread_count(threads)
+        wanted["threads"] = thread_count(threads)
     if timing is not None:
-        wanted["timing"] = _timing(timing)
+        wanted["timing"] = is_timed(timing)
     if workgroups is not None:
-        wanted["workgroups"] = _workgroup_list(workgroups)
+        wanted["workgroups"] = workgroup_list(workgroups)
+    if follow is not None:
+        wanted["follow"] = wave_place(follow)
     _native.set_emulator_settings(**wanted)
     try:
         yield
@@ -331,59 +371,3 @@ def record() -> Iterator[Sequence[Launch]]:
         yield _Launches(recorder)
     finally:
         recorder.stop()
-
-
-def _triple(extent: int | Sequence[int], name: str) -> tuple[int, int, int]:
-    parts = list(extent) if isinstance(extent, Sequence) else [extent]
-    whole = all(isinstance(part, int | np.integer) and 1 <= part < 1 << 32 for part in parts)
-    if not 1 <= len(parts) <= 3 or not whole:
-        raise ValueError(f"{name} must be one to three positive integers; got {extent!r}")
-    x, y, z = (int(part) for part in parts + [1] * (3 - len(parts)))
-    return x, y, z
-
-
-def _unsigned(value: int, bits: int, name: str) -> int:
-    if not isinstance(value, int | np.integer) or not 0 <= value < 1 << bits:
-        raise ValueError(f"{name} must be an integer from 0 to 2**{bits} - 1; got {value!r}")
-    return int(value)
-
-
-def _checks(checks: Checks) -> dict[str, bool]:
-    if not isinstance(checks, bool) and checks != "collect":
-        raise ValueError(f"checks must be True, False or 'collect'; got {checks!r}")
-    return {"checks": bool(checks), "collect": checks == "collect"}
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        return 0
-    if not isinstance(threads, int | np.integer) or isinstance(threads, bool) or threads < 1:
-        raise ValueError(
-            f"threads must be an integer from 1 on, or None for one per core; got {threads!r}"
-        )
-    return int(threads)
-
-
-def _one_of(choices: Any, name: str, value: str) -> str:
-    if value not in get_args(choices):
-        names = ", ".join(map(repr, get_args(choices)))
-        raise ValueError(f"{name} must be one of {names}; got {value!r}")
-    return value
-
-
-def _timing(timing: bool) -> bool:
-    if not isinstance(timing, bool):
-        raise TypeError(f"timing must be a bool; got {timing!r}")
-    return timing
-
-
-def _workgroup_list(workgroups: Sequence[int] | None) -> list[int]:
-    if workgroups is None:
-        return []
-    listed = list(workgroups) if isinstance(workgroups, Sequence | np.ndarray) else []
-    whole = all(isinstance(index, int | np.integer) and index >= 0 for index in listed)
-    if not listed or not whole or len(set(listed)) != len(listed):
-        raise ValueError(
-            f"workgroups must be different indices of the grid, or None for all; got {workgroups!r}"
-        )
-    return [int(index) for index in listed]

@@ -80,6 +80,19 @@ void CheckShape(const LaunchContext& launch, const LaunchOptions& options) {
   }
 }
 
+void CheckFollowed(const LaunchContext& launch, uint64_t grid_groups) {
+  if (!launch.options->follow) return;
+  const auto [group, wave] = *launch.options->follow;
+  const std::vector<uint64_t>& named = launch.options->workgroups;
+  const bool runs = named.empty() ? group < grid_groups
+                                  : std::find(named.begin(), named.end(), group) != named.end();
+  const uint32_t wave_size = launch.kernel->info.wave_size;
+  const uint32_t lanes = launch.block[0] * launch.block[1] * launch.block[2];
+  if (runs && wave < (lanes + wave_size - 1) / wave_size) return;
+  throw EmulatorError("kernel " + launch.kernel->info.name + ": no wave " + std::to_string(wave) +
+                      " of workgroup " + std::to_string(group) + " runs, so follow= has none");
+}
+
 // Bytes of kernel arguments up to the last one that the caller gives.
 size_t ExplicitBytes(const Kernel& kernel) {
   size_t bytes = 0;
@@ -142,14 +155,15 @@ class Dispatcher {
   LaunchResult Finish() {
     if (first_failure_ != kNoFailure) throw EmulatorError(failure_);
     LaunchResult result = totals_.Result(launch_, findings_);
+    result.followed = launch_.options->follow;
+    result.steps = std::move(steps_);
     if (launch_.timing) {
       const GridTime grid = launch_.timing->Grid();
       if (launch_.options->workgroups.empty()) {
         const Chip& chip = *launch_.program->chip;
         result.time = {grid.clk, grid.matrix_clk, grid.simds, chip.timing.flops_per_clk};
-      } else {
-        result.traces = launch_.timing->traces();
       }
+      if (!launch_.timing->traces()->groups().empty()) result.traces = launch_.timing->traces();
     }
     return result;
   }
@@ -169,7 +183,11 @@ class Dispatcher {
       if (group >= first_failure_) continue;
       try {
         worker.Run(group, poll);
-        if (launch_.timing) launch_.timing->Add(worker.TakeTrace(), /*keep=*/!named.empty());
+        const bool followed = IsFollowed(group);
+        if (launch_.timing) {
+          launch_.timing->Add(worker.TakeTrace(), /*keep=*/!named.empty() || followed);
+        }
+        if (followed) steps_ = worker.TakeSteps();  // no other thread has it
       } catch (const EmulatorError& error) {
         Keep(group, error.what());
         if (launch_.cancelled) break;
@@ -182,6 +200,11 @@ class Dispatcher {
     }
     const std::lock_guard lock(mutex_);
     totals_.Add(worker);
+  }
+
+  bool IsFollowed(uint64_t group) const {
+    const std::optional<WavePlace>& follow = launch_.options->follow;
+    return follow && follow->group == group;
   }
 
   void Keep(uint64_t group, const char* what) {
@@ -201,6 +224,7 @@ class Dispatcher {
   uint64_t working_;  // threads that have not ended
   std::string failure_;
   std::map<uint64_t, std::vector<std::string>> findings_;
+  std::vector<WaveStep> steps_;
   Totals totals_;
 };
 
@@ -256,6 +280,7 @@ LaunchResult Launch(const CodeObject& code, const std::string& kernel_name,
                           std::to_string(group) + ", only " + std::to_string(grid_groups));
     }
   }
+  CheckFollowed(launch, grid_groups);
   const uint64_t groups = options.workgroups.empty() ? grid_groups : options.workgroups.size();
   std::optional<LaunchTiming> timing;
   if (options.timing) launch.timing = &timing.emplace(code, launch, grid_groups);

@@ -38,7 +38,8 @@ constexpr Opcode kNoOpcode = {
 
 }  // namespace
 
-Worker::Worker(LaunchContext* launch) : launch_(*launch), checker_(*launch->program->chip) {
+Worker::Worker(LaunchContext* launch)
+    : launch_(*launch), checker_(*launch->program->chip), follower_(launch->vgprs) {
   const uint32_t lanes = launch->block[0] * launch->block[1] * launch->block[2];
   const uint32_t wave_size = launch->kernel->info.wave_size;
   const uint32_t waves = (lanes + wave_size - 1) / wave_size;
@@ -109,9 +110,12 @@ void Worker::Reset(uint64_t group_index) {
         launch_.options->seed * kGroupStep + group_index * kWaveStep + wave.index_in_group;
     SetUpWave(launch_, &wave);
   }
+  const std::optional<WavePlace>& follow = launch_.options->follow;
+  followed_ = follow && follow->group == group_index ? &group_.waves[follow->wave] : nullptr;
+  if (followed_ != nullptr) follower_.Begin(*followed_);
 }
 
-template <bool kChecked, bool kTraced, bool kModes>
+template <bool kChecked, bool kTraced, bool kSpecial>
 void Worker::RunWave(Wave& wave, int64_t budget) {
   const KernelCode& code = *launch_.code;
   const Instruction* const* const slots = code.slots.data();
@@ -126,7 +130,7 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
     if (slot >= slot_count || !slots[slot]) [[unlikely]]
       FailAtPc(wave, wave.pc);
     std::optional<IndexedInstruction> indexed;
-    if constexpr (kModes) {
+    if constexpr (kSpecial) {
       if (wave.skips_vectors && IsVector(*slots[slot])) {
         wave.pc += slots[slot]->size_bytes;
         ++executed;
@@ -134,8 +138,8 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
       }
       if (wave.indexes_vgprs && IsIndexed(*slots[slot])) indexed.emplace(wave, *slots[slot]);
     }
-    const Instruction& instruction = kModes && indexed ? indexed->instruction : *slots[slot];
-    const AccessPlan& plan = kModes && indexed ? indexed->plan : plans[slot];
+    const Instruction& instruction = kSpecial && indexed ? indexed->instruction : *slots[slot];
+    const AccessPlan& plan = kSpecial && indexed ? indexed->plan : plans[slot];
     ++counts[slot];
     wave.pc += instruction.size_bytes;
     if constexpr (kTraced) tracer_.Before(wave, instruction);
@@ -148,6 +152,9 @@ void Worker::RunWave(Wave& wave, int64_t budget) {
       instruction.exec(wave, instruction);
     }
     if constexpr (kTraced) tracer_.After(wave, slot);
+    if constexpr (kSpecial) {
+      if (&wave == followed_) follower_.After(wave, instruction, plan);
+    }
     ++executed;
   } while (executed < wave.budget);
   wave.executed += static_cast<uint64_t>(executed);

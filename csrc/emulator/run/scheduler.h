@@ -7,6 +7,7 @@
 
 #include "emulator/check/checker.h"
 #include "emulator/object/launch_context.h"
+#include "emulator/run/follower.h"
 #include "emulator/state/wave.h"
 #include "emulator/timing/trace.h"
 
@@ -29,18 +30,21 @@ class Worker {
   const Workgroup& group() const { return group_; }
   // What the last workgroup executed, of a timed launch; taken away.
   GroupTrace TakeTrace() { return tracer_.Take(); }
+  // What the followed wave did, if it was of the last workgroup; taken away.
+  std::vector<WaveStep> TakeSteps() { return follower_.Take(); }
   // Findings of the last workgroup, taken away.
   std::vector<std::string> TakeFindings() { return std::move(group_.findings); }
 
  private:
   void Reset(uint64_t group_index);
-  // kModes: of a wave under modes that change what instructions do.
-  template <bool kChecked, bool kTraced, bool kModes>
+  // kSpecial: of the followed wave, and of one under modes that change what instructions do.
+  template <bool kChecked, bool kTraced, bool kSpecial>
   void RunWave(Wave& wave, int64_t budget);
   template <bool kChecked, bool kTraced>
   void RunWave(Wave& wave, int64_t budget) {
-    wave.indexes_vgprs || wave.skips_vectors ? RunWave<kChecked, kTraced, true>(wave, budget)
-                                             : RunWave<kChecked, kTraced, false>(wave, budget);
+    &wave == followed_ || wave.indexes_vgprs || wave.skips_vectors
+        ? RunWave<kChecked, kTraced, true>(wave, budget)
+        : RunWave<kChecked, kTraced, false>(wave, budget);
   }
   void Turn(Wave& wave, int64_t budget);
   bool RunRound(bool reversed, int64_t budget);
@@ -51,6 +55,8 @@ class Worker {
   Workgroup group_;
   Checker checker_;
   Tracer tracer_;
+  Follower follower_;
+  const Wave* followed_ = nullptr;  // if it is of this workgroup
   std::vector<uint32_t> vgprs_;
   std::vector<uint8_t> scratch_;
   std::vector<uint64_t> slot_counts_;
