@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from jax_fa import __version__
-from jax_fa._cli import check, demo, isa
+from jax_fa._cli import check, demo, emulate, isa
 
-_COMMANDS = {"demo": demo, "check": check, "isa": isa}
+_COMMANDS = {"demo": demo, "check": check, "isa": isa, "emulate": emulate}
 _DEFAULT_COMMAND = "demo"
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
