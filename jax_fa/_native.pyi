@@ -121,7 +121,7 @@ class EmulatorTrace:
     """What some workgroups of a launch executed, to be timed under any constants.
 
     ``place`` counts in ``groups``; a time is (index in the grid, clk, matrix clk, of it by 32x32
-    instructions, bytes missed in L1).
+    instructions, bytes missed in L1, clk alone on its unit).
     """
 
     @property
@@ -136,7 +136,7 @@ class EmulatorTrace:
     def target(self) -> str: ...
     def time(
         self, place: int, resident: int, constants: dict[str, float]
-    ) -> tuple[int, float, float, float, float]: ...
+    ) -> tuple[int, float, float, float, float, float]: ...
     def slices(
         self, place: int, constants: dict[str, float]
     ) -> list[tuple[int, str, float, float, int]]:
@@ -159,7 +159,7 @@ def time_grid(
     target: str,
     simds: int,
     resident: int,
-    groups: list[tuple[int, float, float, float, float]],
+    groups: list[tuple[int, float, float, float, float, float]],
     die_bytes: float,
     memory_bytes: float,
     constants: dict[str, float],

@@ -22,8 +22,9 @@ namespace jax_fa::emulator {
 namespace {
 
 using Overrides = std::map<std::string, double>;
-// A workgroup as (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1).
-using PyGroupTime = std::tuple<uint64_t, double, double, double, double>;
+// A workgroup as (index in the grid, clk, matrix clk, long matrix clk, bytes missed in L1, clk
+// alone on its unit).
+using PyGroupTime = std::tuple<uint64_t, double, double, double, double, double>;
 
 const Chip& ChipNamed(const std::string& target) {
   if (const Chip* chip = TargetNamed(target)) return *chip;
@@ -47,7 +48,8 @@ PyGroupTime TimeOne(const TraceSet& traces, size_t place, uint32_t resident,
     const nb::gil_scoped_release release;
     time = traces.Time(place, resident, constants);
   }
-  return {time.group, time.clk, time.matrix_clk, time.long_matrix_clk, time.missed_bytes};
+  return {time.group,           time.clk,          time.matrix_clk,
+          time.long_matrix_clk, time.missed_bytes, time.alone_clk};
 }
 
 // A slice of the trace as (wave, kind, begin clk, end clk, instructions).
@@ -77,8 +79,8 @@ nb::dict Grid(const std::string& target, uint32_t simds, uint32_t resident,
   const Chip& chip = ChipNamed(target);
   std::vector<GroupTime> times;
   times.reserve(groups.size());
-  for (const auto& [group, clk, matrix_clk, long_matrix_clk, missed_bytes] : groups) {
-    times.push_back({group, clk, matrix_clk, long_matrix_clk, missed_bytes});
+  for (const auto& [group, clk, matrix_clk, long_matrix_clk, missed_bytes, alone_clk] : groups) {
+    times.push_back({group, clk, matrix_clk, long_matrix_clk, missed_bytes, alone_clk});
   }
   const GridTime time = TimeGrid(chip, simds, resident, times, {die_bytes, memory_bytes},
                                  TimingConstants(chip, overrides));

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,12 @@ class Constant(NamedTuple):
 def constants(target: str) -> list[Constant]:
     """The table of a target."""
     return [Constant(*row) for row in _native.timing_constants(target)]
+
+
+def constants_hash(target: str) -> str:
+    """Twelve digits that say which table of constants a figure was modelled with."""
+    table = "\n".join(f"{row.name} {row.value!r}" for row in constants(target))
+    return hashlib.sha256(table.encode()).hexdigest()[:12]
 
 
 def slot_rule_clk(target: str, loop: Sequence[Instruction]) -> float:
@@ -91,7 +98,7 @@ class Samples:
         times = [self.trace.time(i, self.resident, changed) for i in range(len(places))]
         fields = [
             np.interp(np.arange(self.count), places, [time[field] for time in times])[self.order]
-            for field in range(1, 5)
+            for field in range(1, 6)
         ]
         groups = list(zip(range(len(self.order)), *(f.tolist() for f in fields), strict=True))
         return _native.time_grid(
@@ -106,7 +113,7 @@ class Samples:
 
 
 # The constants of the grid's model do not enter the time of a workgroup.
-_OF_THE_GRID = {"die_rate", "fabric_rate", "memory_rate"}
+_OF_THE_GRID = {"die_rate", "fabric_rate", "memory_rate", "cold_fetch"}
 _OF_THE_GRID |= {"clock_short", "clock_long", "stream_short", "stream_long"}
 
 

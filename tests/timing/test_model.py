@@ -9,6 +9,8 @@ import pytest
 import run as command
 from cases import KERNEL_TARGETS
 
+from jax_fa.emulator.timing import constants_hash
+
 
 @pytest.fixture
 def run(monkeypatch):
@@ -36,6 +38,7 @@ def test_report(run, capsys, tmp_path, target, case):
     assert row["waves_per_simd"] >= 1
     assert row["tflops"] > 0
     assert row["variants"]
+    assert row["constants"] == constants_hash(target)
     for who, figure in row["published_tflops"].items():
         assert row["deviation"][who] == pytest.approx(row["tflops"] / figure - 1)
     assert report["kernels"][0]["sensitivity"]
@@ -43,6 +46,7 @@ def test_report(run, capsys, tmp_path, target, case):
     written = capsys.readouterr().out
     assert "Modelled throughout" in written
     assert f"{row['tflops']:.0f} TFLOP/s" in written
+    assert f"constants {row['constants']}" in written
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
@@ -74,7 +78,7 @@ def test_aiter_is_placed_where_it_was_measured(run, tmp_path):
     assert run(*words, "--peer", f"aiter={os.environ['JAX_FA_AITER']}/fmha_v3_fwd") == 0
     report = json.loads(file.read_text())
     (row,) = (row for row in report["cases"] if row["who"] == "aiter")
-    assert abs(row["deviation"]["aiter"]) < 0.15
+    assert abs(row["deviation_of_calls"]) < 0.1
     (kernel,) = (kernel for kernel in report["kernels"] if kernel["name"].startswith("aiter"))
     # Two tiles of 64 keys and 32 rows a trip.
     for clk in kernel["slot_rule_clk"]:

@@ -130,6 +130,20 @@ def test_cycles_and_busy_of_a_launch(target):
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)
+def test_a_last_round_that_is_not_full_is_spread_over_the_units(target):
+    body = PRODUCT[target] * 50
+    units = {"gfx950": 256, "gfx1201": 32}[target]
+    limit = {"gfx950": 2, "gfx1201": 5}[target]  # workgroups that fit on a unit
+    alone = launch(target, body, waves=4, grid=units, workgroups=None).cycles
+    full, more = (
+        launch(target, body, waves=4, grid=units * limit + rest, workgroups=None).cycles
+        for rest in (0, units)
+    )
+    assert alone is not None
+    assert more - full == pytest.approx(alone - launch_clk(target))
+
+
+@pytest.mark.parametrize("target", KERNEL_TARGETS)
 def test_without_timing_nothing_is_modelled(target):
     done = launch(target, "s_nop 0", timing=False, workgroups=None)
     assert done.cycles is done.matrix_busy is done.useful_busy is done.trace is None

@@ -11,11 +11,22 @@ namespace {
 
 using C = Constant;
 
-// When the last of `groups` ends on a die whose `slots` workgroup slots take them in order.
-double DispatchInOrder(const std::vector<double>& groups, size_t slots) {
+// When the last of `groups` ends on a die whose `units`, of `resident` workgroup slots each, take
+// them in order. A last round that does not fill the slots is spread over the units.
+double DispatchInOrder(const std::vector<const GroupTime*>& groups, size_t units, size_t resident) {
+  const size_t slots = units * resident;
+  const size_t last_round = groups.size() - groups.size() % slots;
+  // Between a workgroup alone on its unit (0) and one of all that fit there (1).
+  double crowd = 1;
+  if (resident > 1) {
+    const size_t shared = (groups.size() - last_round + units - 1) / units;
+    crowd = (static_cast<double>(shared) - 1) / (static_cast<double>(resident) - 1);
+  }
   std::priority_queue<double, std::vector<double>, std::greater<>> free;
   double last = 0;
-  for (const double clk : groups) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    double clk = groups[i]->clk;
+    if (i >= last_round) clk = groups[i]->alone_clk + (clk - groups[i]->alone_clk) * crowd;
     double begin = 0;
     if (free.size() == slots) {
       begin = free.top();
@@ -33,13 +44,13 @@ GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
                   std::span<const GroupTime> groups, const GridTraffic& traffic,
                   const TimingConstants& constants) {
   const uint32_t units = chip.simds() / simds;
-  std::vector<std::vector<double>> clks(chip.dies);
+  std::vector<std::vector<const GroupTime*>> dies(chip.dies);
   std::vector<double> missed_bytes(chip.dies);
   double long_matrix_clk = 0;
   GridTime time;
   for (const GroupTime& group : groups) {
     const auto die = static_cast<size_t>(group.group % chip.dies);
-    clks[die].push_back(group.clk);
+    dies[die].push_back(&group);
     missed_bytes[die] += group.missed_bytes;
     time.matrix_clk += group.matrix_clk;
     long_matrix_clk += group.long_matrix_clk;
@@ -51,7 +62,7 @@ GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
   time.clock_hz = mix(C::kClockShort, C::kClockLong);
   time.stream = mix(C::kStreamShort, C::kStreamLong);
   for (size_t die = 0; die < chip.dies; ++die) {
-    const double clk = DispatchInOrder(clks[die], size_t{units / chip.dies} * resident);
+    const double clk = DispatchInOrder(dies[die], size_t{units / chip.dies}, resident);
     time.dispatch_clk = std::max(time.dispatch_clk, clk);
     time.l2_clk = std::max(time.l2_clk, missed_bytes[die] / constants[C::kDieRate]);
   }

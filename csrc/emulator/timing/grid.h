@@ -20,6 +20,7 @@ struct GroupTime {
   double matrix_clk = 0;       // its own, summed over SIMDs
   double long_matrix_clk = 0;  // of it by 32x32 instructions
   double missed_bytes = 0;     // its own, L1 to L2
+  double alone_clk = 0;        // until it has ended with the unit to itself
 };
 
 struct GridTraffic {

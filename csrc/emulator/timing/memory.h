@@ -64,14 +64,16 @@ class UnitMemory {
   UnitMemory(const Chip& chip, uint32_t simds, uint32_t line_count,
              const TimingConstants& constants, bool cold)
       : constants_(constants),
-        simds_per_l1_(chip.timing.simds_per_l1),
+        l1_byte_clk_(1 / constants[Constant::kL1Rate]),
+        l1_line_clk_(1 / constants[Constant::kL1Tags]),
         wave_size_(chip.wave_size),
         miss_latency_(constants[cold ? Constant::kColdLoad : Constant::kL2Latency]),
         lds_free_(std::max(simds / *chip.unit.simds, 1u), 0.0),
         lds_return_free_(simds, 0.0) {
-    ports_.assign(std::max(simds / simds_per_l1_, 1u),
-                  Port{LineCache(constants[Constant::kL1Bytes], line_count),
-                       std::vector<double>(line_count, 0.0)});
+    const uint32_t simds_per_l1 = chip.timing.simds_per_l1;
+    for (uint32_t simd = 0; simd < simds; ++simd) port_of_.push_back(simd / simds_per_l1);
+    ports_.assign(port_of_.back() + 1, Port{LineCache(constants[Constant::kL1Bytes], line_count),
+                                            std::vector<double>(line_count, 0.0)});
   }
 
   // When the results of an LDS instruction issued at `now` are there. Banks are shared by those
@@ -95,11 +97,11 @@ class UnitMemory {
   // When the results of a memory instruction issued at `now` are there.
   double Access(const TimedInstruction& timed, std::span<const uint32_t> lines, uint32_t simd,
                 double now) {
-    Port& port = ports_[std::min<size_t>(simd / simds_per_l1_, ports_.size() - 1)];
+    Port& port = ports_[port_of_[simd]];
     const double bytes = timed.transfer_bytes;
     const double start = std::max(now, port.free);
-    port.free = start + std::max(bytes / constants_[Constant::kL1Rate],
-                                 static_cast<double>(lines.size()) / constants_[Constant::kL1Tags]);
+    port.free =
+        start + std::max(bytes * l1_byte_clk_, static_cast<double>(lines.size()) * l1_line_clk_);
     double done = start + constants_[Constant::kL1Latency];
     size_t missed = 0;
     for (const uint32_t line : lines) {
@@ -140,11 +142,12 @@ class UnitMemory {
     double free = 0, l2_free = 0;
   };
   const TimingConstants& constants_;
-  const uint32_t simds_per_l1_;
+  const double l1_byte_clk_, l1_line_clk_;
   const double wave_size_;
   const double miss_latency_;
   std::vector<double> lds_free_;  // of each LDS of the unit
   std::vector<double> lds_return_free_;
+  std::vector<uint32_t> port_of_;  // by SIMD
   std::vector<Port> ports_;
   double missed_bytes_ = 0;
 };

@@ -9,12 +9,20 @@ uint32_t Lanes(const LaunchContext& launch) {
   return launch.block[0] * launch.block[1] * launch.block[2];
 }
 
-GroupTime TimeGroup(const Program& program, const KernelCode& code, const GroupTrace& trace,
-                    uint32_t simds, uint32_t resident, const TimingConstants& constants) {
+GroupTime TimeGroup(const Chip& chip, std::span<const TimedInstruction> timed,
+                    const GroupTrace& trace, uint32_t simds, uint32_t resident,
+                    const TimingConstants& constants) {
   const std::vector<const GroupTrace*> copies(resident, &trace);
-  const UnitTime unit = TimeUnit(program, code, copies, simds, constants);
-  return {trace.group, unit.clk, unit.matrix_clk / resident, unit.long_matrix_clk / resident,
-          unit.missed_bytes / resident};
+  const UnitTime unit = TimeUnit(chip, timed, copies, simds, constants);
+  const double alone =
+      resident == 1 ? unit.clk
+                    : TimeUnit(chip, timed, std::span(copies).first(1), simds, constants).clk;
+  return {trace.group,
+          unit.clk,
+          unit.matrix_clk / resident,
+          unit.long_matrix_clk / resident,
+          unit.missed_bytes / resident,
+          alone};
 }
 
 }  // namespace
@@ -25,26 +33,27 @@ void TraceSet::Sort() {
 }
 
 GroupTime TraceSet::Time(size_t place, uint32_t resident, const TimingConstants& constants) const {
-  const Program& program = code_.program();
-  return TimeGroup(program, program.Code(*kernel_), groups_.at(place), occupancy_.simds, resident,
+  return TimeGroup(chip(), Instructions(constants), groups_.at(place), occupancy_.simds, resident,
                    constants);
 }
 
 std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constants) const {
-  const Program& program = code_.program();
   const GroupTrace* group = &groups_.at(place);
-  return TimeUnit(program, program.Code(*kernel_), {&group, 1}, occupancy_.simds, constants,
+  return TimeUnit(chip(), Instructions(constants), {&group, 1}, occupancy_.simds, constants,
                   Record::kSlices)
       .slices;
 }
 
 std::vector<IssueRecord> TraceSet::Issues(size_t place, uint32_t resident, bool cold,
                                           const TimingConstants& constants) const {
-  const Program& program = code_.program();
   const std::vector<const GroupTrace*> copies(resident, &groups_.at(place));
-  return TimeUnit(program, program.Code(*kernel_), copies, occupancy_.simds, constants,
+  return TimeUnit(chip(), Instructions(constants), copies, occupancy_.simds, constants,
                   Record::kIssues, cold)
       .issues;
+}
+
+std::vector<TimedInstruction> TraceSet::Instructions(const TimingConstants& constants) const {
+  return TimeInstructions(chip(), code_.program().Code(*kernel_), constants);
 }
 
 uint32_t TraceSet::PcOf(uint32_t slot) const {
@@ -54,6 +63,7 @@ uint32_t TraceSet::PcOf(uint32_t slot) const {
 LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, uint64_t groups)
     : launch_(launch),
       constants_(*launch.program->chip),
+      timed_(TimeInstructions(*launch.program->chip, *launch.code, constants_)),
       touched_(*launch.memory, launch.program->chip->dies) {
   const Occupancy occupancy =
       GetOccupancy(*launch.program, *launch.kernel, Lanes(launch), launch.lds_bytes);
@@ -67,7 +77,7 @@ LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, 
 
 void LaunchTiming::Add(GroupTrace trace, bool keep) {
   touched_.Add(trace);
-  const GroupTime time = TimeGroup(*launch_.program, *launch_.code, trace,
+  const GroupTime time = TimeGroup(*launch_.program->chip, timed_, trace,
                                    traces_->occupancy().simds, traces_->resident(), constants_);
   const std::lock_guard lock(mutex_);
   times_.push_back(time);

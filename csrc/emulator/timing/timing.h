@@ -41,6 +41,8 @@ class TraceSet {
   uint32_t PcOf(uint32_t slot) const;  // byte offset in the code object
 
  private:
+  std::vector<TimedInstruction> Instructions(const TimingConstants& constants) const;
+
   CodeObject code_;  // keeps the program alive
   const Kernel* kernel_;
   Occupancy occupancy_;
@@ -62,6 +64,7 @@ class LaunchTiming {
  private:
   const LaunchContext& launch_;
   const TimingConstants constants_;
+  const std::vector<TimedInstruction> timed_;
   std::mutex mutex_;
   std::shared_ptr<TraceSet> traces_;
   TouchedLines touched_;

@@ -32,11 +32,11 @@ struct Simd {
 
 class UnitModel {
  public:
-  UnitModel(const Program& program, const KernelCode& code, uint32_t simds, uint32_t line_count,
-            const TimingConstants& constants, Record record, bool cold)
-      : chip_(*program.chip),
+  UnitModel(const Chip& chip, std::span<const TimedInstruction> timed, uint32_t simds,
+            uint32_t line_count, const TimingConstants& constants, Record record, bool cold)
+      : chip_(chip),
         constants_(constants),
-        timed_(TimeInstructions(chip_, code, constants)),
+        timed_(timed),
         memory_(chip_, simds, line_count, constants, cold),
         scalar_load_latency_(constants[cold ? C::kColdScalar : C::kScalarLoadLatency]),
         simds_(simds, Simd(constants)),
@@ -300,7 +300,7 @@ class UnitModel {
 
   const Chip& chip_;
   const TimingConstants& constants_;
-  const std::vector<TimedInstruction> timed_;
+  const std::span<const TimedInstruction> timed_;
   UnitMemory memory_;
   const double scalar_load_latency_;
   std::vector<Simd> simds_;
@@ -314,12 +314,12 @@ class UnitModel {
 
 }  // namespace
 
-UnitTime TimeUnit(const Program& program, const KernelCode& code,
+UnitTime TimeUnit(const Chip& chip, std::span<const TimedInstruction> timed,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
                   const TimingConstants& constants, Record record, bool cold) {
   uint32_t line_count = 0;
   for (const GroupTrace* group : groups) line_count = std::max(line_count, group->line_count);
-  return UnitModel(program, code, simds, line_count, constants, record, cold).Run(groups);
+  return UnitModel(chip, timed, simds, line_count, constants, record, cold).Run(groups);
 }
 
 }  // namespace jax_fa::emulator

@@ -43,7 +43,7 @@ struct UnitTime {
 };
 
 // All of `groups` start together on one unit of `simds` SIMDs; `cold`: with nothing in any cache.
-UnitTime TimeUnit(const Program& program, const KernelCode& code,
+UnitTime TimeUnit(const Chip& chip, std::span<const TimedInstruction> timed,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
                   const TimingConstants& constants, Record record = Record::kNothing,
                   bool cold = false);

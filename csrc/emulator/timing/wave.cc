@@ -20,8 +20,12 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
       instruction->kind == TimedKind::kMatrix && constants[C::kVectorQueue] != 0 ? operands : ready;
   for (size_t i = 0; i < instruction->reads; ++i) {
     const TimedInstruction::Use& use = instruction->read[i];
+    const Result* before = nullptr;  // of one instruction are most
     for (uint32_t r = use.first; r < uint32_t{use.first} + use.count; ++r) {
-      read = std::max(read, ReadyFor(results_[r], *instruction, use, constants));
+      const Result& result = results_[r];
+      if (before && result.issued == before->issued && result.by == before->by) continue;
+      before = &result;
+      read = std::max(read, ReadyFor(result, *instruction, use, constants));
     }
   }
   WaitForAll(chip, constants);

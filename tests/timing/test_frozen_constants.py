@@ -1,0 +1,16 @@
+"""The timing model's constants are frozen.
+
+One that changes needs a trace or a document as its source, never a kernel's modelled time; then its
+table's hash changes here, in the same commit.
+"""
+
+import pytest
+
+from jax_fa.emulator.timing import constants_hash
+
+HASHES = {"gfx950": "c31bb5c26c55", "gfx1201": "cf158dcbcb69"}
+
+
+@pytest.mark.parametrize("target", HASHES)
+def test_constants_are_frozen(target):
+    assert constants_hash(target) == HASHES[target]
