@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import functools
 import os
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -81,12 +82,21 @@ def launch(
     buffers: Sequence[np.ndarray | None],
     **options: Any,
 ) -> emulator.Launch:
-    """Runs the kernel of a code object; ``buffers`` may hold one array more than once."""
+    """Runs the kernel of a code object; ``buffers`` may hold one array more than once.
+
+    Launchers have one structure for several kernels; a kernel is given what it has arguments for.
+    """
     code, kernel = load(path)
+    kernarg = kernarg[: code.kernels[kernel].kernarg_bytes]
     arrays = {array.ctypes.data: array for array in buffers if array is not None}
     return code.launch(
         kernel, grid, block, kernarg=kernarg, buffers=list(arrays.values()), **options
     )
+
+
+def unexplained(findings: Iterable[str], *faults: str) -> list[str]:
+    """The findings that match none of these patterns."""
+    return [text for text in findings if not any(re.search(fault, text) for fault in faults)]
 
 
 def normal(rng: np.random.Generator, *shape: int, dtype: Any = BF16) -> np.ndarray:
