@@ -15,13 +15,8 @@ not know.
 """
 
 from jax_fa.emulator.arguments import Kernel
-from jax_fa.emulator.launch import (
-    CodeObject,
-    EmulatorError,
-    Launch,
-    configure,
-    record,
-)
+from jax_fa.emulator.calls import configure, record
+from jax_fa.emulator.launch import CodeObject, EmulatorError, Launch
 from jax_fa.emulator.options import Arrival as Arrival
 from jax_fa.emulator.options import Schedule as Schedule
 from jax_fa.emulator.steps import Step, Steps

@@ -1,15 +1,14 @@
 """Launches of code objects, and of the emulated custom calls of a process."""
 
 import collections
-import contextlib
 import dataclasses
 import functools
 import numbers
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -126,7 +125,7 @@ class Launch:
         return executed
 
 
-def _to_launch(
+def to_launch(
     fields: Mapping[str, Any], useful_flops: float | None = None, **others: Any
 ) -> Launch:
     """The native result as a Launch."""
@@ -282,92 +281,4 @@ class CodeObject:
             "grid": shape[0],
             "block": shape[1],
         }
-        return _to_launch(result, useful_flops, **launched)
-
-
-@contextlib.contextmanager
-def configure(
-    *,
-    schedule: Schedule | None = None,
-    arrival: Arrival | None = None,
-    seed: int | None = None,
-    checks: Checks | None = None,
-    threads: int | None = None,
-    timing: bool | None = None,
-    workgroups: Sequence[int] | None = None,
-    follow: tuple[int, int] | None = None,
-) -> Iterator[None]:
-    """Sets how emulated custom calls run while it lasts; what is None stays as it is.
-
-    The settings belong to the process, not to the thread, and a call takes those in force when it
-    executes: under asynchronous dispatch, wait for results (``jax.block_until_ready``) within the
-    context. The start is ``schedule="round_robin"``, ``arrival="late"``, one thread per core and
-    ``checks=False`` (unlike ``CodeObject.launch``: model code wants the speed; tests switch checks
-    on here).
-
-    A finding of ``checks=True`` fails the custom call, so it reaches the caller as JAX's runtime
-    error with the emulator's text. ``checks="collect"`` lists findings in what ``record`` yields.
-    ``timing=True`` models the time of the launches that ``record`` yields. With ``workgroups`` only
-    these run of every launch that has them, and the results are not to be used. ``follow`` gives
-    the ``steps`` of that wave of every launch that runs it.
-    """
-    before = _native.emulator_settings()
-    wanted = dict(before)
-    if schedule is not None:
-        wanted["schedule"] = one_of(Schedule, "schedule", schedule)
-    if arrival is not None:
-        wanted["arrival"] = one_of(Arrival, "arrival", arrival)
-    if seed is not None:
-        wanted["seed"] = unsigned(seed, 64, "seed")
-    if checks is not None:
-        wanted.update(checks_wanted(checks))
-    if threads is not None:
-        wanted["threads"] = thread_count(threads)
-    if timing is not None:
-        wanted["timing"] = is_timed(timing)
-    if workgroups is not None:
-        wanted["workgroups"] = workgroup_list(workgroups)
-    if follow is not None:
-        wanted["follow"] = wave_place(follow)
-    _native.set_emulator_settings(**wanted)
-    try:
-        yield
-    finally:
-        _native.set_emulator_settings(**before)
-
-
-class _Launches(Sequence[Launch]):
-    """The launches seen so far, in the order in which they ended."""
-
-    def __init__(self, recorder: Any):
-        self._recorder = recorder
-
-    def _all(self) -> list[Launch]:
-        return [_to_launch(fields) for fields in self._recorder.launches]
-
-    def __len__(self) -> int:
-        return len(self._recorder.launches)
-
-    @overload
-    def __getitem__(self, index: int) -> Launch: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Launch]: ...
-    def __getitem__(self, index: int | slice) -> Launch | list[Launch]:
-        return self._all()[index]
-
-    def __iter__(self) -> Iterator[Launch]:
-        return iter(self._all())
-
-
-@contextlib.contextmanager
-def record() -> Iterator[Sequence[Launch]]:
-    """Yields the sequence of launches that emulated custom calls of this process make meanwhile.
-
-    It grows as calls end, and keeps what it has after the context. Under asynchronous dispatch,
-    wait for results within the context.
-    """
-    recorder = _native.EmulatorRecorder()
-    try:
-        yield _Launches(recorder)
-    finally:
-        recorder.stop()
+        return to_launch(result, useful_flops, **launched)

@@ -166,7 +166,8 @@ std::string Disassemble(const Instruction& instruction) {
     for (size_t place = 0; place < 2; ++place) add(OneSource(*instruction.dual, place));
   }
   if (TakesImmediate(*instruction.opcode)) add(HexText(static_cast<uint16_t>(instruction.simm16)));
-  if (instruction.opcode->op_class == OpClass::kBranch && instruction.opcode->encoding == kSopp) {
+  if (instruction.opcode->op_class == OpClass::kBranch && instruction.opcode->encoding == kSopp &&
+      instruction.opcode->traits.timing != TimingClass::kEnd) {
     add("-> " + HexText(instruction.pc + 4 + static_cast<uint32_t>(instruction.simm16) * 4));
   }
   text += Suffix(instruction);
