@@ -27,6 +27,7 @@ VARIANTS: dict[str, dict[str, dict[str, float]]] = {
         "LDS at 128 B/clk": {"lds_pass": 2},
         "barrier at 20 clk": {"barrier": 20},
         "oldest wave first": {"oldest_first": 1},
+        "clock by matrix energy": {"clock_by_energy": 1},
     },
     "gfx1201": {
         "exponential at 0 clk": {"trans_hold": 0},

@@ -114,6 +114,7 @@ class Samples:
 
 # The constants of the grid's model do not enter the time of a workgroup.
 _OF_THE_GRID = {"die_rate", "fabric_rate", "memory_rate", "cold_fetch"}
+_OF_THE_GRID |= {"clock_by_energy", "energy_long", "energy_exponent", "clock_top"}
 _OF_THE_GRID |= {"clock_short", "clock_long", "stream_short", "stream_long"}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jax_fa.emulator.timing import constants_hash
 
-HASHES = {"gfx950": "c31bb5c26c55", "gfx1201": "cf158dcbcb69"}
+HASHES = {"gfx950": "802d0a0f98a8", "gfx1201": "bcba54f8ff49"}
 
 
 @pytest.mark.parametrize("target", HASHES)

@@ -8,7 +8,7 @@ from assemble import assemble
 from cases import KERNEL_TARGETS
 from timing_runs import SHORT, START, WMMA, clk, launch, launch_clk, marginal_clk
 
-from jax_fa import emulator
+from jax_fa import _native, emulator
 from jax_fa.emulator import timing as _timing
 from jax_fa.emulator.listing import listing
 
@@ -127,6 +127,21 @@ def test_cycles_and_busy_of_a_launch(target):
     )
     assert once is not None
     assert twice - launch_clk(target) == pytest.approx(2 * (once - launch_clk(target)))
+
+
+def test_the_clock_by_energy():
+    # A stream of either size on every SIMD runs at the clock that it was measured at; where the
+    # matrix core stands still for half of the time, 0.55 of that comes back as clock.
+    def clock_hz(busy, long):
+        group = (0, 1e6, 4 * busy * 1e6, 4 * long * busy * 1e6, 0.0, 1e6)
+        groups = [(place, *group[1:]) for place in range(256)]
+        constants = {"clock_by_energy": 1.0}
+        return _native.time_grid("gfx950", 4, 1, groups, 0.0, 0.0, constants)["clock_hz"]
+
+    assert clock_hz(1, 0) == pytest.approx(1893e6)
+    assert clock_hz(1, 1) == pytest.approx(1699e6, rel=0.01)
+    assert clock_hz(0.8, 0) == pytest.approx(1893e6 * 0.8**-0.55)
+    assert clock_hz(0.1, 0) == 2400e6
 
 
 @pytest.mark.parametrize("target", KERNEL_TARGETS)

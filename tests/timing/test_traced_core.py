@@ -177,10 +177,16 @@ def test_lanes_that_are_off_take_nothing_on_the_way_back():
 
 def test_a_hit_on_a_line_under_way_waits_for_it():
     body = "s_load_dwordx2 s[6:7], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n"
-    load = "global_load_dword v1, v0, s[6:7]\n"
-    one = clk("gfx950", body + load + "s_waitcnt vmcnt(0)\n")
-    two = clk("gfx950", body + load * 2 + "s_waitcnt vmcnt(0)\n")
-    assert one <= two <= one + 8
+    body += "v_mov_b32 v1, 0\nglobal_load_dword v1, v1, s[6:7]\ns_waitcnt vmcnt(0)\n"
+    first, second = issues("gfx950", body, waves=2)  # of two SIMDs, both on the one line
+    assert abs(second[-1][1] - first[-1][1]) <= 16
+
+
+def test_workgroups_that_share_a_unit_read_lines_of_their_own():
+    body = "s_load_dwordx2 s[6:7], s[0:1], 0x0\ns_waitcnt lgkmcnt(0)\n"
+    trace = launch("gfx950", body + "global_load_dword v1, v0, s[6:7]\n").trace
+    alone, shared = (trace.time(0, resident, {})[4] for resident in (1, 4))
+    assert alone == shared == 128
 
 
 @pytest.mark.parametrize("target", CONSTANTS)

@@ -67,6 +67,10 @@ enum class Constant : uint8_t {
   kFabricRate,  // bytes per second to all L2s, from the last-level cache
   kMemoryRate,  // bytes per second
   // Clock and what a matrix stream reaches of it, by result size.
+  kClockByEnergy,   // 1: by the energy of matrix instructions, which idle time saves; 0: by size
+  kEnergyLong,      // of a clk of 32x32 results, where that of 16x16 is 1
+  kEnergyExponent,  // clock = kClockShort / energy per clk to this, up to kClockTop
+  kClockTop,
   kClockShort,
   kClockLong,
   kStreamShort,

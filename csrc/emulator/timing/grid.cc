@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <queue>
 
@@ -59,12 +60,20 @@ GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
   const auto mix = [&](C small, C large) {
     return constants[small] * (1 - share) + constants[large] * share;
   };
-  time.clock_hz = mix(C::kClockShort, C::kClockLong);
   time.stream = mix(C::kStreamShort, C::kStreamLong);
   for (size_t die = 0; die < chip.dies; ++die) {
     const double clk = DispatchInOrder(dies[die], size_t{units / chip.dies}, resident);
     time.dispatch_clk = std::max(time.dispatch_clk, clk);
     time.l2_clk = std::max(time.l2_clk, missed_bytes[die] / constants[C::kDieRate]);
+  }
+  time.simds = chip.simds();
+  time.clock_hz = mix(C::kClockShort, C::kClockLong);
+  if (constants[C::kClockByEnergy] != 0 && time.matrix_clk != 0) {
+    const double energy = time.matrix_clk + long_matrix_clk * (constants[C::kEnergyLong] - 1);
+    const double per_clk = energy / (time.simds * std::max(time.dispatch_clk, time.l2_clk));
+    time.clock_hz =
+        std::min(constants[C::kClockTop],
+                 constants[C::kClockShort] * std::pow(per_clk, -constants[C::kEnergyExponent]));
   }
   time.fabric_clk = traffic.die_bytes / constants[C::kFabricRate] * time.clock_hz;
   time.memory_clk = traffic.memory_bytes / constants[C::kMemoryRate] * time.clock_hz;
@@ -75,7 +84,6 @@ GridTime TimeGrid(const Chip& chip, uint32_t simds, uint32_t resident,
   }
   time.clk = time.launch_clk +
              std::max({time.dispatch_clk, time.l2_clk, time.fabric_clk, time.memory_clk});
-  time.simds = chip.simds();
   return time;
 }
 

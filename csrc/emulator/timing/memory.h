@@ -94,9 +94,10 @@ class UnitMemory {
     return std::max(done, back);
   }
 
-  // When the results of a memory instruction issued at `now` are there.
-  double Access(const TimedInstruction& timed, std::span<const uint32_t> lines, uint32_t simd,
-                double now) {
+  // When the results of a memory instruction issued at `now` are there. `first_line` is added to
+  // the numbers of its lines.
+  double Access(const TimedInstruction& timed, std::span<const uint32_t> lines, uint32_t first_line,
+                uint32_t simd, double now) {
     Port& port = ports_[port_of_[simd]];
     const double bytes = timed.transfer_bytes;
     const double start = std::max(now, port.free);
@@ -104,7 +105,8 @@ class UnitMemory {
         start + std::max(bytes * l1_byte_clk_, static_cast<double>(lines.size()) * l1_line_clk_);
     double done = start + constants_[Constant::kL1Latency];
     size_t missed = 0;
-    for (const uint32_t line : lines) {
+    for (const uint32_t number : lines) {
+      const uint32_t line = first_line + number;
       if (!port.lines.Touch(line)) {
         port.arrives[line] = kInFlight;
         ++missed;
@@ -121,8 +123,9 @@ class UnitMemory {
       port.l2_free = std::max(port.l2_free, start) + missed_bytes / constants_[Constant::kL2Rate];
       done = std::max(done, std::max(port.l2_free, start) + miss_latency_);
     }
-    for (const uint32_t line : lines) {
-      if (port.arrives[line] == kInFlight) port.arrives[line] = done;
+    for (const uint32_t number : lines) {
+      double& arrives = port.arrives[first_line + number];
+      if (arrives == kInFlight) arrives = done;
     }
     if (timed.is_dma) {
       const double passes = bytes / kLdsRowBytes;

@@ -40,7 +40,7 @@ GroupTime TraceSet::Time(size_t place, uint32_t resident, const TimingConstants&
 std::vector<Slice> TraceSet::Slices(size_t place, const TimingConstants& constants) const {
   const GroupTrace* group = &groups_.at(place);
   return TimeUnit(chip(), Instructions(constants), {&group, 1}, occupancy_.simds, constants,
-                  Record::kSlices)
+                  {.record = Record::kSlices})
       .slices;
 }
 
@@ -48,7 +48,7 @@ std::vector<IssueRecord> TraceSet::Issues(size_t place, uint32_t resident, bool 
                                           const TimingConstants& constants) const {
   const std::vector<const GroupTrace*> copies(resident, &groups_.at(place));
   return TimeUnit(chip(), Instructions(constants), copies, occupancy_.simds, constants,
-                  Record::kIssues, cold)
+                  {.record = Record::kIssues, .cold = cold, .share_lines = true})
       .issues;
 }
 

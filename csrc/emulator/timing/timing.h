@@ -34,8 +34,8 @@ class TraceSet {
   GroupTime Time(size_t place, uint32_t resident, const TimingConstants& constants) const;
   // Workgroup `place` alone on its unit, as slices of its waves' time.
   std::vector<Slice> Slices(size_t place, const TimingConstants& constants) const;
-  // Workgroup `place`, `resident` like it on one unit, instruction by instruction; `cold`: the
-  // first of a launch.
+  // Workgroup `place`, `resident` like it on one unit, instruction by instruction; all read
+  // the same; `cold`: the first of a launch.
   std::vector<IssueRecord> Issues(size_t place, uint32_t resident, bool cold,
                                   const TimingConstants& constants) const;
   uint32_t PcOf(uint32_t slot) const;  // byte offset in the code object

@@ -33,15 +33,18 @@ struct Simd {
 class UnitModel {
  public:
   UnitModel(const Chip& chip, std::span<const TimedInstruction> timed, uint32_t simds,
-            uint32_t line_count, const TimingConstants& constants, Record record, bool cold)
+            uint32_t line_count, const TimingConstants& constants, const UnitOptions& options)
       : chip_(chip),
         constants_(constants),
         timed_(timed),
-        memory_(chip_, simds, line_count, constants, cold),
-        scalar_load_latency_(constants[cold ? C::kColdScalar : C::kScalarLoadLatency]),
+        memory_(chip_, simds, line_count, constants, options.cold),
+        scalar_load_latency_(constants[options.cold ? C::kColdScalar : C::kScalarLoadLatency]),
         simds_(simds, Simd(constants)),
+        grid_clk_(chip.timing.grid_clk),
+        steps_per_clk_(1 / grid_clk_),
         oldest_first_(constants[C::kOldestFirst] != 0),
-        record_(record) {}
+        record_(options.record),
+        share_lines_(options.share_lines) {}
 
   UnitTime Run(std::span<const GroupTrace* const> groups) {
     Place(groups);
@@ -71,6 +74,8 @@ class UnitModel {
     size_t place = 0;
     for (uint32_t g = 0; g < groups.size(); ++g) {
       groups_[g].alive = static_cast<uint32_t>(groups[g]->waves.size());
+      if (g > 0 && !share_lines_)
+        groups_[g].first_line = groups_[g - 1].first_line + groups[g - 1]->line_count;
       for (uint32_t w = 0; w < groups[g]->waves.size(); ++w) {
         TimedWave& wave = waves_[place];
         wave.trace = &groups[g]->waves[w];
@@ -89,9 +94,9 @@ class UnitModel {
 
   // The first multiple of the grid from `clk` on.
   double OnGrid(double clk) const {
-    const double below = static_cast<double>(static_cast<int64_t>(clk / chip_.timing.grid_clk));
-    const double on_grid = below * chip_.timing.grid_clk;
-    return on_grid < clk ? on_grid + chip_.timing.grid_clk : on_grid;
+    const double below = static_cast<double>(static_cast<int64_t>(clk * steps_per_clk_));
+    const double on_grid = below * grid_clk_;
+    return on_grid < clk ? on_grid + grid_clk_ : on_grid;
   }
 
   // --- one SIMD ----------------------------------------------------------------------------------
@@ -227,7 +232,8 @@ class UnitModel {
         simd.free[kMemoryPort] =
             now + (timed.is_dma ? constants_[C::kDmaIssue] : *chip_.timing.issue_clk);
         const uint32_t* record = &wave.trace->lines[event.detail];
-        wave.Load(timed, memory_.Access(timed, {record + 1, record[0]}, wave.simd, now));
+        wave.Load(timed, memory_.Access(timed, {record + 1, record[0]}, wave.group->first_line,
+                                        wave.simd, now));
         end = now + constants_[C::kStoreDone];
         break;
       }
@@ -306,8 +312,10 @@ class UnitModel {
   std::vector<Simd> simds_;
   std::vector<TimedGroup> groups_;
   std::vector<TimedWave> waves_;
+  const double grid_clk_, steps_per_clk_;
   const bool oldest_first_;
   const Record record_;
+  const bool share_lines_;
   SliceRecorder slices_;
   UnitTime time_;
 };
@@ -316,10 +324,10 @@ class UnitModel {
 
 UnitTime TimeUnit(const Chip& chip, std::span<const TimedInstruction> timed,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, Record record, bool cold) {
+                  const TimingConstants& constants, const UnitOptions& options) {
   uint32_t line_count = 0;
-  for (const GroupTrace* group : groups) line_count = std::max(line_count, group->line_count);
-  return UnitModel(chip, timed, simds, line_count, constants, record, cold).Run(groups);
+  for (const GroupTrace* group : groups) line_count += group->line_count;
+  return UnitModel(chip, timed, simds, line_count, constants, options).Run(groups);
 }
 
 }  // namespace jax_fa::emulator

@@ -42,11 +42,18 @@ struct UnitTime {
   std::vector<IssueRecord> issues;  // in order of time
 };
 
-// All of `groups` start together on one unit of `simds` SIMDs; `cold`: with nothing in any cache.
+struct UnitOptions {
+  Record record = Record::kNothing;
+  bool cold = false;  // nothing is in any cache
+  // Workgroups of one unit are as far apart in the order of dispatch as there are units: what one
+  // reads another seldom does, so each has cache lines of its own. Else all read the same.
+  bool share_lines = false;
+};
+
+// All of `groups` start together on one unit of `simds` SIMDs.
 UnitTime TimeUnit(const Chip& chip, std::span<const TimedInstruction> timed,
                   std::span<const GroupTrace* const> groups, uint32_t simds,
-                  const TimingConstants& constants, Record record = Record::kNothing,
-                  bool cold = false);
+                  const TimingConstants& constants, const UnitOptions& options = {});
 
 }  // namespace jax_fa::emulator
 

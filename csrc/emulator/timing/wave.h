@@ -20,6 +20,7 @@ inline constexpr double kLongAgo = -1e9;
 // The barrier of a workgroup.
 struct TimedGroup {
   uint32_t alive = 0, signals = 0;
+  uint32_t first_line = 0;
   uint64_t phase = 0;    // barriers completed
   double completed = 0;  // when the last one released
 };
