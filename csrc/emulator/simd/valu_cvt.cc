@@ -47,6 +47,60 @@ inline uint32_t InsertByte(float v, uint32_t byte, uint32_t into) {
   return (into & ~(0xffu << shift)) | (value << shift);
 }
 
+// Scales of v_cvt_scalef32_*: 2 to the exponent of a float32, of which nothing else counts.
+inline float PowerOfTwo(float scale) {
+  const uint32_t exponent = (AsBits(scale) >> 23) & 255;
+  return AsFloat(exponent == 255 ? 0x7fc00000u : exponent == 0 ? 1u << 22 : exponent << 23);
+}
+template <class Narrow>
+inline float ScaledByte(uint16_t pair, int byte, float scale) {
+  return Narrow::Value((uint32_t{pair} >> (8 * byte)) & 0xff) * PowerOfTwo(scale);
+}
+template <class Narrow>
+inline uint32_t ScaledBfloats(uint16_t pair, float scale) {
+  return ToBfloat(ScaledByte<Narrow>(pair, 0, scale)) | ToBfloat(ScaledByte<Narrow>(pair, 1, scale))
+                                                            << 16;
+}
+template <class Narrow>
+inline uint32_t ScaledHalves(uint16_t pair, float scale) {
+  return Pair(ToHalf(ScaledByte<Narrow>(pair, 0, scale)),
+              ToHalf(ScaledByte<Narrow>(pair, 1, scale)));
+}
+
+// To e2m1, which has neither infinity nor NaN: what is too large becomes the largest.
+inline uint32_t ToFp4(float value) {
+  constexpr uint32_t kLargest = 7;
+  const uint32_t magnitude = NarrowMagnitude<1, Fp4::kBias>(value);
+  return (AsBits(value) >> 31) << 3 | (magnitude > kLargest ? kLargest : magnitude);
+}
+// Two floats, divided by a scale, to the byte of the destination that op_sel[3:2] picks.
+void ExecPackFp4(Wave& wave, const Instruction& instruction) {
+  const Modifiers& mod = instruction.mod;
+  if ((mod.neg | mod.abs | mod.omod | (mod.op_sel & 3)) != 0 || mod.clamp) {
+    Fail(wave, instruction, "modifiers of a conversion to floats of 4 bits");
+  }
+  uint32_t scratch[3][kLaneStride];
+  const uint32_t* in[3];
+  for (size_t i = 0; i < 3; ++i) in[i] = SourceRow(wave, instruction.src[i], 0, scratch[i]);
+  const int shift = 8 * (mod.op_sel >> 2);
+  uint32_t* const out = wave.Row(instruction.dst.index);
+  for (uint64_t lanes = wave.exec; lanes != 0; lanes &= lanes - 1) {
+    const int l = std::countr_zero(lanes);
+    const float scale = PowerOfTwo(AsFloat(in[2][l]));
+    const uint32_t byte = ToFp4(AsFloat(in[0][l]) / scale) | ToFp4(AsFloat(in[1][l]) / scale) << 4;
+    out[l] = (out[l] & ~(0xffu << shift)) | byte << shift;
+  }
+}
+constexpr Opcode PackFp4(const char* mnemonic) {
+  Opcode row{};
+  row.mnemonic = mnemonic;
+  row.op_class = OpClass::kValu;
+  row.exec = &ExecPackFp4;
+  row.dst_dwords = 1;
+  row.src_dwords = {1, 1, 1};
+  return row;
+}
+
 constexpr Opcode kValuConvertRows[] = {
     Lanes<[](int32_t v) { return static_cast<float>(v); }>("v_cvt_f32_i32"),
     Lanes<[](uint32_t v) { return static_cast<float>(v); }>("v_cvt_f32_u32"),
@@ -87,6 +141,15 @@ constexpr Opcode kValuConvertRows[] = {
           kNoClamp, kIgnoresMode>("v_cvt_pk_fp8_f32"),
     Lanes<[](float a, float b) { return static_cast<uint16_t>(ToBf8(a) | ToBf8(b) << 8); },
           kNoClamp, kIgnoresMode>("v_cvt_pk_bf8_f32"),
+    Lanes<[](uint16_t v, float scale) { return ScaledBfloats<Fp8>(v, scale); }, kNoClamp,
+          kIgnoresMode>("v_cvt_scalef32_pk_bf16_fp8"),
+    Lanes<[](uint16_t v, float scale) { return ScaledBfloats<Bf8>(v, scale); }, kNoClamp,
+          kIgnoresMode>("v_cvt_scalef32_pk_bf16_bf8"),
+    Lanes<[](uint16_t v, float scale) { return ScaledHalves<Fp8>(v, scale); }, kNoClamp,
+          kIgnoresMode>("v_cvt_scalef32_pk_f16_fp8"),
+    Lanes<[](uint16_t v, float scale) { return ScaledHalves<Bf8>(v, scale); }, kNoClamp,
+          kIgnoresMode>("v_cvt_scalef32_pk_f16_bf8"),
+    PackFp4("v_cvt_scalef32_pk_fp4_f32"),
     Lanes<[](float a, float b) { return Pair(SignedNorm(a), SignedNorm(b)); }>(
         "v_cvt_pknorm_i16_f32"),
     Lanes<[](float a, float b) { return Pair(UnsignedNorm(a), UnsignedNorm(b)); }>(
