@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+import ablations
 import cpu
 import emulator_speed
 import errors
@@ -16,7 +17,7 @@ import start
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (cpu, gpu, emulator_speed, errors, model, start):
+    for module in (ablations, cpu, gpu, emulator_speed, errors, model, start):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -21,14 +21,10 @@ else()
   set(device_ld "${zig_folder}/zig" ld.lld)
 endif()
 
-# -emit-llvm stops the driver before its own link step, which wants a program named lld; -emit-obj
-# then makes the compiler proper write an object all the same. The driver ignores -MF for a device,
-# hence the dependency file by the compiler proper's own options. -fuse-cuid=none keeps the bytes free
-# of the sources' paths. Version 5: ROCm before 6.2 does not load version 6. The SLP vectoriser
-# undoes hand-made register layouts.
-set(device_options -x hip --offload-device-only -nogpulib -nogpuinc -std=c++20 -O3
-    -fno-slp-vectorize -mcode-object-version=5 -fuse-cuid=none -Wall -Wextra -Werror
-    -emit-llvm -c -Xclang -emit-obj)
+include("${CMAKE_CURRENT_LIST_DIR}/device_options.cmake")
+foreach(switch IN LISTS JAX_FA_DEVICE_SWITCHES)
+  list(APPEND device_options "-D${switch}")
+endforeach()
 if(JAX_FA_GFX1201_WAVES STREQUAL "wgp")
   set(device_options_gfx1201 -mno-cumode)
 elseif(JAX_FA_GFX1201_WAVES STREQUAL "cu")

@@ -6,6 +6,11 @@
 // and LDS budget are in mainloop/<target>/mainloop.h.
 #include "kernels/mainloop/forward.h"
 
+// The list of instantiations. `benchmarks/run.py ablations` compiles one of them.
+#ifndef JAX_FA_VARIANTS
+#define JAX_FA_VARIANTS "kernels/variants.def"
+#endif
+
 namespace jax_fa {
 
 // The waves that should share a SIMD bound the registers that the compiler may use.
@@ -18,6 +23,6 @@ namespace jax_fa {
       name(const AttentionParams params) {                                                     \
     forward<FlashConfig<dtype, target::flash_tile(head_dim_tile), soft_cap, paged>>(params);   \
   }
-#include "kernels/variants.def"
+#include JAX_FA_VARIANTS
 
 }  // namespace jax_fa

@@ -29,6 +29,11 @@
 #include "kernels/device.h"
 #include "kernels/params.h"
 
+// Whether causal grids are divided into passes: a switch, to measure what that is worth.
+#ifndef JAX_FA_CAUSAL_PASSES
+#define JAX_FA_CAUSAL_PASSES 1
+#endif
+
 namespace jax_fa {
 
 struct Work {
@@ -125,7 +130,7 @@ JAX_FA_DEVICE Work assign_work(const AttentionParams& params, u32 wave) {
   u32 even_ids = grid.even_ids;
   u32 first_tile = 0;   // of the pass, counted from the last tile,
   u32 tiles_log2 = 32;  // and how many it has; 32: there are no passes
-  if constexpr (!Config::kSplits && kDies > 1) {
+  if constexpr (JAX_FA_CAUSAL_PASSES && !Config::kSplits && kDies > 1) {
     if (later_tiles_are_longer(params)) {
       const u32 units = params.num_kv_heads * params.batch;
       for (u32 left = grid.slots;; left -= 1u << tiles_log2) {

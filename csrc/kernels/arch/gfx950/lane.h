@@ -34,17 +34,24 @@ JAX_FA_DEVICE u32 maximum3_of_pairs(u32 a, u32 b, u32 c) {
       u32, __builtin_elementwise_maximum(__builtin_elementwise_maximum(pair(a), pair(b)), pair(c)));
 }
 
-// The maximum over the four lanes l%16, +16, +32, +48 that hold one query row.
-JAX_FA_DEVICE float row_maximum(float x) {
+// What `combine` makes of the four lanes l%16, +16, +32, +48 that hold one query row.
+template <class Combine>
+JAX_FA_DEVICE float across_row(float x, Combine combine) {
   u32 bits = __builtin_bit_cast(u32, x);
   const auto rows = __builtin_amdgcn_permlane16_swap(bits, bits, false, false);
   u32 first = rows[0], second = rows[1];  // elements of a vector bit-cast as element 0 otherwise
-  x = maximum(__builtin_bit_cast(float, first), __builtin_bit_cast(float, second));
+  x = combine(__builtin_bit_cast(float, first), __builtin_bit_cast(float, second));
   bits = __builtin_bit_cast(u32, x);
   const auto halves = __builtin_amdgcn_permlane32_swap(bits, bits, false, false);
   first = halves[0];
   second = halves[1];
-  return maximum(__builtin_bit_cast(float, first), __builtin_bit_cast(float, second));
+  return combine(__builtin_bit_cast(float, first), __builtin_bit_cast(float, second));
+}
+JAX_FA_DEVICE float row_maximum(float x) {
+  return across_row(x, [](float a, float b) { return maximum(a, b); });
+}
+JAX_FA_DEVICE float row_sum(float x) {
+  return across_row(x, [](float a, float b) { return a + b; });
 }
 
 }  // namespace jax_fa::arch

@@ -96,6 +96,9 @@ class RowSums {
     const Accumulator& sum = sums_[query_tile];
     return kSparse ? sum[0] + sum[1] : sum[0];
   }
+  // As LaneSums.
+  JAX_FA_DEVICE float so_far(int query_tile) const { return total(query_tile); }
+  JAX_FA_DEVICE void gather() {}
 
  private:
   static constexpr bool kSparse = kOperands % 2 == 0;
@@ -115,6 +118,40 @@ class RowSums {
   Accumulator sums_[kQueryTiles];
   Operand<Element> ones_;
   int positions_;
+};
+
+// The same by the vector unit, two weights to an instruction. Where a tile has a single operand the
+// matrix core has less time to spare than the vector unit.
+template <class Element, int kQueryTiles, int kOperands>
+class LaneSums {
+ public:
+  JAX_FA_DEVICE LaneSums() { JAX_FA_UNROLL for (float& sum : sums_) sum = 0.0f; }
+
+  JAX_FA_DEVICE void add(int query_tile, const Operand<Element> (&p)[kOperands]) {
+    JAX_FA_UNROLL for (const Operand<Element>& operand : p) {
+      JAX_FA_UNROLL for (int e = 0; e < kOperandElements; e += 2) {
+        const Vector<Element, 2> pair = {operand[e], operand[e + 1]};
+        sums_[query_tile] = add_pair(pair, sums_[query_tile]);
+      }
+    }
+  }
+  JAX_FA_DEVICE void rescale(int query_tile, float factor) { sums_[query_tile] *= factor; }
+  // The whole row's sum so far, in every lane that holds the row; total() is that after gather().
+  JAX_FA_DEVICE float so_far(int query_tile) const { return row_sum(sums_[query_tile]); }
+  JAX_FA_DEVICE void gather() { JAX_FA_UNROLL for (float& sum : sums_) sum = row_sum(sum); }
+  JAX_FA_DEVICE float total(int query_tile) const { return sums_[query_tile]; }
+
+ private:
+  JAX_FA_DEVICE static float add_pair(Vector<bfloat16, 2> pair, float sum) {
+    const bfloat16 one = 1.0f;
+    return __builtin_amdgcn_fdot2_f32_bf16(pair, Vector<bfloat16, 2>{one, one}, sum, false);
+  }
+  JAX_FA_DEVICE static float add_pair(Vector<float16, 2> pair, float sum) {
+    const float16 one = 1.0f;
+    return __builtin_amdgcn_fdot2(pair, Vector<float16, 2>{one, one}, sum, false);
+  }
+
+  float sums_[kQueryTiles];  // of what the lane holds
 };
 
 }  // namespace jax_fa::arch

@@ -30,7 +30,7 @@
 //
 // Registers per lane (of 256): O 96, Q 48, S and P 48, operand ring 16, sums 12 and 5 for the
 // operand of ones, references 4, LDS and copy addresses 6. LDS: 4 stages of K and V,
-// 135168 B. Three would do if memory answered within 1200 clk.
+// 135168 B. Three would do if memory answered within 1200 clk. Decisions have switches: switches.h.
 #ifndef JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_H_
 #define JAX_FA_KERNELS_MAINLOOP_GFX950_TWO_GROUPS_H_
 
@@ -145,18 +145,22 @@ class GroupLoop {
   // What the wave copies in an interval, while there is something to copy.
   JAX_FA_DEVICE static void copy_share(CopyState& copies, Next& next, const Source& source,
                                        int interval, int end) {
-    if (interval >= end - 2) return;
+    if (interval >= end - Schedule::kLastCopies) return;
     Copies::template copy_first<Copies::kCopies>(copies, source);
     Copies::advance(copies, next, interval);
   }
   // LDS reads are waited for too: the operands read ahead are of slots that others do not copy to
   // yet, but a count of reads does not say which of them have ended.
   JAX_FA_DEVICE static void wait() { arch::wait_for_copies_and_lds<Schedule::kCopiesUnderWay>(); }
+  template <int kPriority>
+  JAX_FA_DEVICE static void set_priority() {
+    if constexpr (target::kPriority) arch::set_priority<kPriority>();
+  }
   // The start of an interval. The group ahead has waited at the end of its block.
   JAX_FA_DEVICE static void meet() {
     if constexpr (!kAhead) {
       wait();
-      arch::set_priority<1>();
+      set_priority<1>();
     }
     arch::fence_schedule();
     arch::workgroup_barrier();
@@ -262,11 +266,13 @@ class GroupLoop {
     Registers r;
 
     const auto add_sums = [&] {
-      if constexpr (kAhead) arch::set_priority<1>();
+      if constexpr (kAhead) set_priority<1>();
       arch::fence_schedule();
-      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
-        softmax.add(r.p, q);
-        arch::fence_schedule();
+      if constexpr (Softmax::kMatrixSums) {
+        JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) {
+          softmax.add(r.p, q);
+          arch::fence_schedule();
+        }
       }
     };
 
@@ -283,7 +289,7 @@ class GroupLoop {
     } else {
       --copies.last_tile;  // PV(t - 1) stands in interval t, not t - 1
     }
-    arch::set_priority<0>();
+    set_priority<0>();
     TileSoftmax::begin(r, output, next, softmax, state, lds, mask, rows, wave, tile);
 #pragma nounroll
     for (++tile; tile < wave.end; ++tile) {
@@ -297,7 +303,7 @@ class GroupLoop {
       multiply_operands<0, kOperands, Block::kCommon>(query, r, output, copies, next, source, state,
                                                       lds, tile);
       if constexpr (kAhead) meet();
-      arch::set_priority<0>();
+      set_priority<0>();
       TileSoftmax::resume(query, r, output, next, softmax, state, lds, mask, rows, wave, tile);
     }
     next.end_fetch();
@@ -314,7 +320,7 @@ class GroupLoop {
     multiply_operands<0, kValueOperands, Block::kLast>(query, r, output, copies, next, source,
                                                        state, lds, tile);
     arch::end_in_place();
-    if constexpr (kAhead) arch::set_priority<0>();  // the other group still multiplies
+    if constexpr (kAhead) set_priority<0>();  // the other group still multiplies
   }
 };
 

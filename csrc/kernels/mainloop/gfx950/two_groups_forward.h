@@ -9,6 +9,7 @@
 #include "kernels/attention/scheduler.h"
 #include "kernels/attention/seqlen.h"
 #include "kernels/device.h"
+#include "kernels/mainloop/gfx950/switches.h"
 #include "kernels/mainloop/gfx950/two_groups.h"
 #include "kernels/params.h"
 
@@ -17,7 +18,8 @@ namespace jax_fa {
 // The kernels that have this schedule, unless they meet pages that are not of whole key tiles:
 // those of many rows.
 template <class Config>
-inline constexpr bool kInTwoGroups = Config::kWaves == 8 && Config::kSoftCap != SoftCap::kAsked;
+inline constexpr bool kInTwoGroups =
+    target::kTwoGroups && Config::kWaves == 8 && Config::kSoftCap != SoftCap::kAsked;
 
 // Which of the workgroup's shares of rows a wave has. The waves w and w + 4 of a SIMD take shares w
 // and 7 - w, since under a causal mask later rows see more keys.
@@ -95,6 +97,7 @@ JAX_FA_DEVICE void attend_rows_in_group(const AttentionParams& params, const Wor
     arch::wait_for_copies<0>();
   }
 
+  softmax.finish();
   const RowResults<Config> results = finish_rows<Config>(sequence, rows, softmax);
   const AttentionParams late = arch::reload_params<AttentionParams>();
   store_output<Config>(late, sequence, work.head, rows, results, output);

@@ -5,6 +5,7 @@
 #include "kernels/arch/arch.h"
 #include "kernels/device.h"
 #include "kernels/mainloop/gfx950/lds_tile.h"
+#include "kernels/mainloop/gfx950/switches.h"
 #include "kernels/mainloop/gfx950/two_groups_copies.h"
 #include "kernels/tile/fragments.h"
 
@@ -22,8 +23,8 @@ struct LdsAddresses {
 template <class Config>
 struct GroupSchedule {
   using Tile = typename Share<Config>::Tile;
-  static constexpr u32 kStages = 4;
-  static constexpr int kRingDepth = 4;  // operands read ahead of their use
+  static constexpr u32 kStages = target::kStages;
+  static constexpr int kRingDepth = target::operands_ahead(Config::kHeadDim);
   static constexpr int kValueOperands = Config::kKeySteps * Config::kHeadTiles;
   static constexpr int kKeyOperands = Config::kScoreTiles * Config::kHeadSteps;
   static constexpr int kOperands = kValueOperands + kKeyOperands;
@@ -32,6 +33,8 @@ struct GroupSchedule {
   // Intervals that copies have to land, beyond the one that they start in.
   static constexpr int kLead = kStages - 3;
   static constexpr int kCopiesUnderWay = Copies::kCopies * kLead;
+  // Intervals before the end that copy nothing.
+  static constexpr int kLastCopies = kLead + 1;
 
   // Copies are 45 clocks apart at least: one to a gap of three query tiles, to every second of two.
   static constexpr int kCopyGaps = Config::kQueryTiles < 3 ? 2 : 1;

@@ -14,9 +14,18 @@
 #include "kernels/arch/arch.h"
 #include "kernels/attention/softmax.h"
 #include "kernels/device.h"
+#include "kernels/mainloop/gfx950/switches.h"
 #include "kernels/tile/fragments.h"
 
 namespace jax_fa {
+
+// Sums of the weights of a wave's rows, in the matrix block that takes them or behind the packs.
+template <class Config, bool kMatrix = target::sums_on_matrix_core(Config::kHeadDim)>
+struct WeightSums
+    : arch::RowSums<typename Config::Element, Config::kQueryTiles, Config::kKeySteps> {};
+template <class Config>
+struct WeightSums<Config, false>
+    : arch::LaneSums<typename Config::Element, Config::kQueryTiles, Config::kKeySteps> {};
 
 template <class Config>
 class PhasedSoftmax {
@@ -26,6 +35,8 @@ class PhasedSoftmax {
   using Probabilities = ProbabilityFragments<Config>;
 
  public:
+  static constexpr bool kMatrixSums = target::sums_on_matrix_core(Config::kHeadDim);
+
   // What a weight may not reach, as a pair of elements: 2^kRescaleLimit; nothing, while a row of
   // the wave has a base or has yet to see its first key; or what no weight does.
   static constexpr u32 kForced = 0;
@@ -34,11 +45,15 @@ class PhasedSoftmax {
       __builtin_bit_cast(unsigned short, static_cast<Element>(256.0f)) * 0x10001u;
   static_assert(Config::kRescaleLimit == 8.0f);
 
+  // Otherwise references are the maxima so far, and weights 1 at most.
+  static constexpr bool kLazy = target::kLazyReference;
+  static constexpr float kMovesFrom = kLazy ? Config::kRescaleLimit : 0.0f;
+  static constexpr float kJump = kLazy ? Config::kReferenceJump : 0.0f;
+
   static constexpr bool kCaps = Config::kSoftCap == SoftCap::kAlways;
-  // Capped scores are below 0, hence scaled ones below -reference. Where the element has the range
-  // and the wave the registers, a reference jumps as far as makes that bound the limit: then no
-  // tile needs the test.
-  static constexpr bool kBounds = kCaps && Config::kHeadDim < 256 && !__is_same(Element, float16);
+  // Capped scores are below 0, hence scaled ones below -reference. Where the element has the range,
+  // a reference jumps as far as makes that bound the limit: then no tile needs the test.
+  static constexpr bool kBounds = kLazy && kCaps && !__is_same(Element, float16);
   static constexpr float kBoundedFrom = -Config::kRescaleLimit;
   static constexpr float kFarthestJump = 64.0f;
 
@@ -127,13 +142,13 @@ class PhasedSoftmax {
   template <bool kFirst>
   JAX_FA_DEVICE u32 move(Scores& scores, Output& output, int q) {
     const float maximum = row_maximum(scores, q);
-    const bool seen = !kFirst && !(row_sum(q) == 0.0f);  // a NaN has been seen
+    const bool seen = !kFirst && !(sums_.so_far(q) == 0.0f);  // a NaN has been seen
     const float old_base = base(q), old_reference = reference(q);
     const float passed = __builtin_fmaf(maximum - old_base, scale_.log2, -old_reference);
-    const bool moves = seen ? passed > Config::kRescaleLimit : maximum > -infinity();
+    const bool moves = seen ? passed > kMovesFrom : maximum > -infinity();
     const bool large = __builtin_fabsf(maximum * scale_.log2) > kLargeScore;
     const float new_base = large ? maximum : 0.0f;
-    const float new_reference = large ? Config::kReferenceJump : above(maximum * scale_.log2);
+    const float new_reference = large ? kJump : above(maximum * scale_.log2);
     if constexpr (!kFirst) {
       const float change =
           __builtin_fmaf(old_base - new_base, scale_.log2, old_reference - new_reference);
@@ -162,6 +177,8 @@ class PhasedSoftmax {
   }
 
   // --- Afterwards --------------------------------------------------------------------------------
+  // Comes before the others.
+  JAX_FA_DEVICE void finish() { sums_.gather(); }
   // The sum of a row's weights; 0 when it has seen no key.
   JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_.total(query_tile); }
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
@@ -184,21 +201,19 @@ class PhasedSoftmax {
   }
   // The reference of a row whose largest scaled score is `maximum`.
   JAX_FA_DEVICE static float above(float maximum) {
-    const float reference = maximum + Config::kReferenceJump;
+    const float reference = maximum + kJump;
     if constexpr (!kBounds) return reference;
     return __builtin_fmaxf(reference, __builtin_fminf(maximum + kFarthestJump, kBoundedFrom));
   }
 
   JAX_FA_DEVICE bool has_base(int q) const { return bases_ & 1u << q; }
   JAX_FA_DEVICE float base(int q) const { return has_base(q) ? reference_[q] : 0.0f; }
-  JAX_FA_DEVICE float reference(int q) const {
-    return has_base(q) ? Config::kReferenceJump : reference_[q];
-  }
+  JAX_FA_DEVICE float reference(int q) const { return has_base(q) ? kJump : reference_[q]; }
 
   Scale scale_;
   float reference_[Config::kQueryTiles];  // log2 units; of a row with a base, that in raw units
   u32 bases_ = 0;                         // bit q: the row of query tile q has a base
-  arch::RowSums<Element, Config::kQueryTiles, Config::kKeySteps> sums_;
+  WeightSums<Config> sums_;
 };
 
 }  // namespace jax_fa

@@ -35,6 +35,7 @@ class GroupTileSoftmax {
     }
     next.begin_fetch();
     exponentiate(r, lds);
+    add(r, softmax);
   }
   // and on the others.
   JAX_FA_DEVICE static void resume(const Query& query, Registers& r, Output& output, Next& next,
@@ -44,25 +45,33 @@ class GroupTileSoftmax {
     softmax.cap(r.scores);
     if (__builtin_expect(is_rare(state), 0)) {
       mask_scores(mask, rows, wave, r, tile);
-      if (state.limit == Softmax::kForced) {
+      if (Softmax::kLazy && state.limit == Softmax::kForced) {
         state.limit = softmax.template move_all<false>(r.scores, output);
       }
     }
+    if (!Softmax::kLazy) state.limit = softmax.template move_all<false>(r.scores, output);
     arch::fence_schedule();
     softmax.scale(r.scores);
     arch::fence_schedule();
     next.begin_fetch();
     exponentiate(r, lds);
-    if (Softmax::kBounds && state.limit == Softmax::kNoLimit) return;
-    if (__builtin_expect(arch::any_lane(Softmax::reaches_limit(r.p, state.limit)), 0)) {
+    const bool bounded = Softmax::kBounds && state.limit == Softmax::kNoLimit;
+    if (!bounded && __builtin_expect(arch::any_lane(Softmax::reaches_limit(r.p, state.limit)), 0)) {
       u32 limit = Softmax::kNoLimit;
       make_again<0>(limit, query, r, output, softmax, state, lds, mask, rows, wave, tile);
       state.limit = Softmax::of_wave(limit);
     }
     arch::fence_schedule();
+    add(r, softmax);
   }
 
  private:
+  JAX_FA_DEVICE static void add(const Registers& r, Softmax& softmax) {
+    if constexpr (!Softmax::kMatrixSums) {
+      JAX_FA_UNROLL for (int q = 0; q < Config::kQueryTiles; ++q) softmax.add(r.p, q);
+      arch::fence_schedule();
+    }
+  }
   JAX_FA_DEVICE static bool is_rare(const GroupState& state) {
     return state.from_full >= state.full_tiles;
   }
