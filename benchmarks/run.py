@@ -11,13 +11,14 @@ import emulator_speed
 import errors
 import gpu
 import model
+import mutants
 import start
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (ablations, cpu, gpu, emulator_speed, errors, model, start):
+    for module in (ablations, cpu, gpu, emulator_speed, errors, model, mutants, start):
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -268,6 +269,10 @@ void SetSettings(const std::string& schedule, const std::string& arrival, uint64
                        collect, threads, timing, workgroups, PlaceOf(follow)});
 }
 
+nb::bytes ToBytes(std::span<const std::byte> bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
   nb::list launches;
   for (const auto& launch : recorder.launches()) {
@@ -278,6 +283,14 @@ nb::list RecordedLaunches(const EmulatorRecorder& recorder) {
     dict["grid"] = nb::make_tuple(launch->grid[0], launch->grid[1], launch->grid[2]);
     dict["block"] = nb::make_tuple(launch->block[0], launch->block[1], launch->block[2]);
     dict["seconds"] = launch->seconds;
+    if (recorder.keeps_operands()) {
+      nb::list operands;
+      for (const jax_fa::RecordedOperand& operand : launch->operands) {
+        operands.append(nb::make_tuple(operand.name, operand.address, ToBytes(operand.contents)));
+      }
+      dict["arguments"] = ToBytes(launch->arguments);
+      dict["operands"] = operands;
+    }
     launches.append(dict);
   }
   return launches;
@@ -311,7 +324,7 @@ static void BindCode(nb::module_& module) {
 static void BindRecorder(nb::module_& module) {
   using namespace jax_fa::emulator;
   nb::class_<jax_fa::EmulatorRecorder>(module, "EmulatorRecorder")
-      .def(nb::init<>())
+      .def(nb::init<bool>(), "keeps_operands"_a = false)
       .def("stop", &jax_fa::EmulatorRecorder::Stop)
       .def_prop_ro("launches", &RecordedLaunches);
 }

@@ -100,6 +100,15 @@ Status EmulatorRuntime::Launch(const Target& target, const struct Launch& launch
   record.kernel = launch.kernel;
   record.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
   record.block = {launch.block.x, launch.block.y, launch.block.z};
+  if (KeepsOperands()) {
+    record.arguments.assign(launch.arguments.begin(), launch.arguments.end());
+    for (const emulator::Allocation& allocation : allocations) {
+      const auto* bytes = static_cast<const std::byte*>(allocation.host);
+      record.operands.push_back({allocation.name,
+                                 reinterpret_cast<uint64_t>(allocation.host),
+                                 {bytes, bytes + allocation.bytes}});
+    }
+  }
   const auto start = std::chrono::steady_clock::now();
   try {
     record.result = emulator::Launch(*code, record.kernel, record.grid, record.block,

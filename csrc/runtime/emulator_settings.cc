@@ -44,7 +44,7 @@ InterruptPoll MakeInterruptPoll() {
   return make != nullptr ? make() : InterruptPoll();
 }
 
-EmulatorRecorder::EmulatorRecorder() {
+EmulatorRecorder::EmulatorRecorder(bool keeps_operands) : keeps_operands_(keeps_operands) {
   const std::lock_guard lock(GlobalState().mutex);
   GlobalState().recorders.push_back(this);
 }
@@ -59,6 +59,13 @@ void EmulatorRecorder::Stop() {
 std::vector<std::shared_ptr<const RecordedLaunch>> EmulatorRecorder::launches() const {
   const std::lock_guard lock(GlobalState().mutex);
   return launches_;
+}
+
+bool KeepsOperands() {
+  const std::lock_guard lock(GlobalState().mutex);
+  const auto& recorders = GlobalState().recorders;
+  return std::any_of(recorders.begin(), recorders.end(),
+                     [](const EmulatorRecorder* recorder) { return recorder->keeps_operands(); });
 }
 
 void RecordLaunch(RecordedLaunch launch) {

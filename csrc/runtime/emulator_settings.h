@@ -4,6 +4,7 @@
 #define JAX_FA_RUNTIME_EMULATOR_SETTINGS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,6 +44,13 @@ struct InterruptPoll {
 void SetInterruptPolls(InterruptPoll (*make)());
 InterruptPoll MakeInterruptPoll();
 
+// A buffer of a launch, with what it held before.
+struct RecordedOperand {
+  std::string name;
+  uint64_t address = 0;
+  std::vector<std::byte> contents;
+};
+
 // One emulated launch, as record() shows it.
 struct RecordedLaunch {
   emulator::CodeObject code;
@@ -52,13 +60,16 @@ struct RecordedLaunch {
   std::array<uint32_t, 3> block;  // lanes
   double seconds = 0;
   emulator::LaunchResult result;
+  // What it takes to launch it again, for recorders that keep operands.
+  std::vector<std::byte> arguments;
+  std::vector<RecordedOperand> operands;
 };
 
 // Collects every emulated launch of the process from its construction to its end. Recorders may
 // overlap; each sees all launches of its own time.
 class EmulatorRecorder {
  public:
-  EmulatorRecorder();
+  explicit EmulatorRecorder(bool keeps_operands = false);
   ~EmulatorRecorder();
   EmulatorRecorder(const EmulatorRecorder&) = delete;
   EmulatorRecorder& operator=(const EmulatorRecorder&) = delete;
@@ -67,12 +78,16 @@ class EmulatorRecorder {
   void Stop();
   // What was collected so far, in the order of completion.
   std::vector<std::shared_ptr<const RecordedLaunch>> launches() const;
+  bool keeps_operands() const { return keeps_operands_; }
 
  private:
   friend void RecordLaunch(RecordedLaunch launch);
+  const bool keeps_operands_;
   std::vector<std::shared_ptr<const RecordedLaunch>> launches_;
 };
 
+// Whether any recorder keeps operands, which are copied before the launch.
+bool KeepsOperands();
 // Hands a finished launch to every recorder.
 void RecordLaunch(RecordedLaunch launch);
 
