@@ -21,9 +21,11 @@ class LineCache {
   LineCache(double bytes, uint32_t line_count)
       : capacity_(std::max<size_t>(static_cast<size_t>(bytes) / kLineBytes, 1)),
         links_(line_count + size_t{1}) {
-    links_[line_count] = {line_count, line_count};  // the ring's head
+    links_[line_count].before = links_[line_count].after = line_count;  // the ring's head
     head_ = line_count;
   }
+  // When a line that is there arrives.
+  double& arrives(uint32_t line) { return links_[line].arrives; }
   // True when it was there; it is afterwards.
   bool Touch(uint32_t line) {
     const bool hit = links_[line].held();
@@ -35,7 +37,8 @@ class LineCache {
       ++size_;
     }
     const uint32_t first = links_[head_].after;
-    links_[line] = {head_, first};
+    links_[line].before = head_;
+    links_[line].after = first;
     links_[head_].after = links_[first].before = line;
     return hit;
   }
@@ -44,13 +47,14 @@ class LineCache {
   static constexpr uint32_t kOut = ~0u;
   struct Link {
     uint32_t before = kOut, after = kOut;
+    double arrives = 0;
     bool held() const { return after != kOut; }
   };
   void Unlink(uint32_t line) {
     const Link link = links_[line];
     links_[link.before].after = link.after;
     links_[link.after].before = link.before;
-    links_[line] = {};
+    links_[line].before = links_[line].after = kOut;
   }
 
   size_t capacity_, size_ = 0;
@@ -72,8 +76,7 @@ class UnitMemory {
         lds_return_free_(simds, 0.0) {
     const uint32_t simds_per_l1 = chip.timing.simds_per_l1;
     for (uint32_t simd = 0; simd < simds; ++simd) port_of_.push_back(simd / simds_per_l1);
-    ports_.assign(port_of_.back() + 1, Port{LineCache(constants[Constant::kL1Bytes], line_count),
-                                            std::vector<double>(line_count, 0.0)});
+    ports_.assign(port_of_.back() + 1, Port{LineCache(constants[Constant::kL1Bytes], line_count)});
   }
 
   // When the results of an LDS instruction issued at `now` are there. Banks are shared by those
@@ -108,10 +111,11 @@ class UnitMemory {
     for (const uint32_t number : lines) {
       const uint32_t line = first_line + number;
       if (!port.lines.Touch(line)) {
-        port.arrives[line] = kInFlight;
+        port.lines.arrives(line) = kInFlight;
         ++missed;
-      } else if (port.arrives[line] != kInFlight) {
-        done = std::max(done, port.arrives[line]);  // a hit on a line that is still on its way
+      } else {
+        done =
+            std::max(done, port.lines.arrives(line));  // a hit on a line that is still on its way
       }
     }
     // A store writes what it has, not whole lines.
@@ -123,8 +127,8 @@ class UnitMemory {
       port.l2_free = std::max(port.l2_free, start) + missed_bytes / constants_[Constant::kL2Rate];
       done = std::max(done, std::max(port.l2_free, start) + miss_latency_);
     }
-    for (const uint32_t number : lines) {
-      double& arrives = port.arrives[first_line + number];
+    for (size_t i = 0; missed != 0 && i < lines.size(); ++i) {
+      double& arrives = port.lines.arrives(first_line + lines[i]);
       if (arrives == kInFlight) arrives = done;
     }
     if (timed.is_dma) {
@@ -141,7 +145,6 @@ class UnitMemory {
   static constexpr double kInFlight = -1;  // until it is known when the line arrives
   struct Port {
     LineCache lines;
-    std::vector<double> arrives;  // by line
     double free = 0, l2_free = 0;
   };
   const TimingConstants& constants_;

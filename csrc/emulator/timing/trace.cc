@@ -113,7 +113,9 @@ void Tracer::Before(const Wave& wave, const Instruction& instruction) {
   ForLines(wave, instruction, &numbers_, [&](uint32_t line) {
     if (touched_.empty() || touched_.back() != line) touched_.push_back(line);
   });
-  std::sort(touched_.begin(), touched_.end());
+  if (!std::is_sorted(touched_.begin(), touched_.end())) {
+    std::sort(touched_.begin(), touched_.end());
+  }
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   std::vector<uint32_t>& lines = trace_.waves[wave.index_in_group].lines;
   detail_ = static_cast<uint32_t>(lines.size());

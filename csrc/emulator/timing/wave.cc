@@ -15,9 +15,7 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
   if (next >= trace->events.size()) return;
   instruction = &timed[trace->events[next].slot];
   ready = operands = turn;
-  // What a queued matrix instruction reads it waits for in the queue.
-  double& read =
-      instruction->kind == TimedKind::kMatrix && constants[C::kVectorQueue] != 0 ? operands : ready;
+  double read = turn;
   for (size_t i = 0; i < instruction->reads; ++i) {
     const TimedInstruction::Use& use = instruction->read[i];
     const Result* before = nullptr;  // of one instruction are most
@@ -28,6 +26,9 @@ void TimedWave::Advance(std::span<const TimedInstruction> timed, const TimingCon
       read = std::max(read, ReadyFor(result, *instruction, use, constants));
     }
   }
+  // What a queued matrix instruction reads it waits for in the queue.
+  const bool queued = instruction->kind == TimedKind::kMatrix && constants[C::kVectorQueue] != 0;
+  (queued ? operands : ready) = read;
   WaitForAll(chip, constants);
   for (size_t i = 0; i < instruction->waits; ++i) {
     ready = std::max(ready, Arrived(instruction->wait[i]));
