@@ -30,14 +30,6 @@ KERNELS = [
 ]
 
 
-def _quantised(x: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """x [..., H] with a scale for each token [..., 1]."""
-    top = 127.0 if kind == "int8" else 448.0
-    scale = (np.abs(x).max(-1, keepdims=True) / top).astype(np.float32)
-    y = x / scale
-    return (np.rint(y) if kind == "int8" else y).astype(DTYPES[kind]), scale
-
-
 # Weights are rounded to the type of the values.
 TOLERANCE = {"bf16": 4e-3, "fp16": 1e-3, "fp8": 6e-2, "int8": 6e-2}
 LENGTHS = (300, 17, 1024)
@@ -71,7 +63,9 @@ def _run(kernel: tuple[str, str, int, int], lengths: tuple[int, ...] = LENGTHS, 
     key, value = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
     scales = []
     if kv_kind in ("fp8", "int8"):
-        (key, key_scale), (value, value_scale) = (_quantised(x, kv_kind) for x in (key, value))
+        (key, key_scale), (value, value_scale) = (
+            aiter.quantised(x, DTYPES[kv_kind]) for x in (key, value)
+        )
         scales = [key_scale, value_scale]
     key, value = (x.astype(DTYPES[kv_kind]) for x in (key, value))
     pack = 16 // key.itemsize

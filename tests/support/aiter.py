@@ -103,6 +103,13 @@ def normal(rng: np.random.Generator, *shape: int, dtype: Any = BF16) -> np.ndarr
     return rng.standard_normal(shape, np.float32).astype(dtype)
 
 
+def quantised(x: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """In int8 or e4m3, with a scale for each row, [..., 1]."""
+    is_int = dtype == np.int8
+    scale = (np.abs(x).max(-1, keepdims=True) / (127 if is_int else 448)).astype(np.float32)
+    return (np.rint(x / scale) if is_int else x / scale).astype(dtype), scale
+
+
 def relative_error(actual: np.ndarray, expected: np.ndarray) -> float:
     """The root mean square of the error, relative to that of what is expected."""
     actual, expected = actual.astype(np.float64), expected.astype(np.float64)
