@@ -8,6 +8,7 @@ import sys
 import ablations
 import cpu
 import emulator_speed
+import energy
 import errors
 import gpu
 import model
@@ -18,7 +19,8 @@ import start
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="what")
-    for module in (ablations, cpu, gpu, emulator_speed, errors, model, mutants, start):
+    modules = (ablations, cpu, gpu, emulator_speed, energy, errors, model, mutants, start)
+    for module in modules:
         command = commands.add_parser(module.NAME, help=module.HELP)
         module.add_arguments(command)
         command.set_defaults(run=module.run)
