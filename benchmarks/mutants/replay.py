@@ -128,13 +128,14 @@ def record(case: str, target: str) -> Iterator[Replay]:
         jax.block_until_ready(CASES[case].call(target))
     finally:
         recorder.stop()
+    last = CASES[case].last_workgroups
     for fields in recorder.launches:
-        arguments = fields["arguments"]
+        arguments, count = fields["arguments"], fields["grid"][0]
         yield Replay(
             *(case, target, fields["kernel"], fields["grid"], fields["block"]),
             arguments + bytes(-len(arguments) % 8),
             tuple(fields["operands"]),
-            workgroups=CASES[case].workgroups,
+            workgroups=() if last is None else tuple(range(max(0, count - last), count)),
         )
 
 
