@@ -11,12 +11,13 @@ uint32_t Lanes(const LaunchContext& launch) {
 
 GroupTime TimeGroup(const Chip& chip, std::span<const TimedInstruction> timed,
                     const GroupTrace& trace, uint32_t simds, uint32_t resident,
-                    const TimingConstants& constants) {
+                    const TimingConstants& constants, bool time_alone = true) {
   const std::vector<const GroupTrace*> copies(resident, &trace);
   const UnitTime unit = TimeUnit(chip, timed, copies, simds, constants);
   const double alone =
-      resident == 1 ? unit.clk
-                    : TimeUnit(chip, timed, std::span(copies).first(1), simds, constants).clk;
+      resident == 1 || !time_alone
+          ? unit.clk
+          : TimeUnit(chip, timed, std::span(copies).first(1), simds, constants).clk;
   return {trace.group,
           unit.clk,
           unit.matrix_clk / resident,
@@ -72,13 +73,15 @@ LaunchTiming::LaunchTiming(const CodeObject& code, const LaunchContext& launch, 
   const auto needed = (groups + units - 1) / units;
   const auto resident =
       static_cast<uint32_t>(std::min<uint64_t>(occupancy.workgroups_per_unit, needed));
+  in_full_rounds_ = groups - groups % (units * resident);
   traces_ = std::make_shared<TraceSet>(code, launch.kernel, occupancy, resident);
 }
 
 void LaunchTiming::Add(GroupTrace trace, bool keep) {
   touched_.Add(trace);
   const GroupTime time = TimeGroup(*launch_.program->chip, timed_, trace,
-                                   traces_->occupancy().simds, traces_->resident(), constants_);
+                                   traces_->occupancy().simds, traces_->resident(), constants_,
+                                   /*time_alone=*/trace.group >= in_full_rounds_);
   const std::lock_guard lock(mutex_);
   times_.push_back(time);
   if (keep) traces_->Add(std::move(trace));

@@ -65,6 +65,7 @@ class LaunchTiming {
   const LaunchContext& launch_;
   const TimingConstants constants_;
   const std::vector<TimedInstruction> timed_;
+  uint64_t in_full_rounds_ = 0;  // workgroups that never run beside fewer than fit
   std::mutex mutex_;
   std::shared_ptr<TraceSet> traces_;
   TouchedLines touched_;
