@@ -19,7 +19,7 @@ KERNELS = [
 
 
 def _shuffled_scales(scales: np.ndarray) -> np.ndarray:
-    """[M, K] in blocks of 32 rows and 8 columns (aiter/ops/shuffle.py)."""
+    """[M, K] in blocks of 32 rows and 8 columns (shuffle_scale of aiter.ops)."""
     m, k = scales.shape
     blocks = scales.reshape(m // 32, 2, 16, k // 8, 2, 4)
     return np.ascontiguousarray(blocks.transpose(0, 3, 5, 2, 4, 1)).reshape(m, k)

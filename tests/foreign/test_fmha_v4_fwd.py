@@ -30,7 +30,7 @@ FAULTS = [
     r"ds_read_b64_tr_b8 .* while a load to LDS of wave . into it is still under way",
     r"ds_read_b128 .* while a load to LDS of wave . into it is still under way",
     # The two groups of waves meet another number of times; what has ended waits for no one.
-    r"s_endpgm .* ends while others wait at a barrier that it has not reached",
+    r"s_endpgm.*: ends while others wait at a barrier that it has not reached",
     # The conversion of weights comes one instruction too close to their product.
     r"v_mfma_f32_\w+ .* wait states after v_cvt_pk_fp8_f32 wrote it",
 ]

@@ -43,7 +43,7 @@ def load(path: str) -> tuple[emulator.CodeObject, str]:
 @functools.cache
 def _rows(path: str) -> list[dict[str, str]]:
     with (FOLDER / path).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(line for line in file if not line.startswith("//")))
 
 
 def find(path: str, **wanted: Any) -> dict[str, str]:
