@@ -183,9 +183,12 @@ class PhasedSoftmax {
   JAX_FA_DEVICE float row_sum(int query_tile) const { return sums_.total(query_tile); }
   // Natural logarithm of the sum of exp(logit). row_sum is not 0.
   JAX_FA_DEVICE float log_sum_exp(int query_tile) const {
-    const float log2_sum = reference(query_tile) + arch::log2(row_sum(query_tile));
-    const float lse = __builtin_fmaf(base(query_tile), scale_.natural, log2_sum * kLn2);
-    return kCaps ? lse + scale_.cap : lse;
+    const float log2_sum = arch::log2(row_sum(query_tile));
+    // References lie near half a capped scale below the logits: what is near is taken off first.
+    const float half = kCaps ? 0.5f * scale_.log2 : 0.0f, cap = kCaps ? scale_.cap : 0.0f;
+    const float above = reference(query_tile) + (has_base(query_tile) ? 0.0f : half);
+    const float base_lse = __builtin_fmaf(base(query_tile), scale_.natural, cap);
+    return (has_base(query_tile) ? base_lse : 0.0f) + (above + log2_sum) * kLn2;
   }
 
  private:
