@@ -70,7 +70,7 @@ def test_call_and_return(target):
     np.testing.assert_array_equal(out, 9)
 
 
-@compared("gfx950", "s_buffer_load_dwordx4")
+@compared("gfx950", "s_buffer_load_dword", "s_buffer_load_dwordx4")
 def test_scalar_buffer_load_past_its_end_is_zero():
     body = """
     s_load_dwordx4 s[8:11], s[0:1], 0x0
@@ -81,17 +81,20 @@ def test_scalar_buffer_load_past_its_end_is_zero():
     s_mov_b32 s18, 12
     s_mov_b32 s19, 0
     s_buffer_load_dwordx4 s[20:23], s[16:19], 0x0
+    s_buffer_load_dword s24, s[16:19], 0x4
+    s_buffer_load_dword s25, s[16:19], 0xc
     s_waitcnt lgkmcnt(0)
     v_mov_b32 v2, s22
-    global_store_dword v1, v2, s[10:11]
-    v_mov_b32 v2, s23
-    global_store_dword v1, v2, s[10:11] offset:4
+    v_mov_b32 v3, s23
+    v_mov_b32 v4, s24
+    v_mov_b32 v5, s25
+    global_store_dwordx4 v1, v[2:5], s[10:11]
     s_endpgm
     """
-    source, out = np.arange(10, 14, dtype=np.int32), np.full(2, -1, np.int32)
+    source, out = np.arange(10, 14, dtype=np.int32), np.full(4, -1, np.int32)
     code = emulator.CodeObject(assemble("gfx950", body, ("pointer", "pointer")))
     code.launch("kernel", 1, 1, args=[source, out])
-    np.testing.assert_array_equal(out, [12, 0])
+    np.testing.assert_array_equal(out, [12, 0, 11, 0])
 
 
 # A condition, and whether the branch is taken under it.

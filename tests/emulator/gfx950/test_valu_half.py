@@ -8,7 +8,7 @@ import gfx950_asm as asm
 import numpy as np
 import pytest
 from compared import compared
-from lane_math import F32, arity, fma, half_of, ieee_max, ieee_min, operand_count
+from lane_math import F32, arity, fma, half_of, ieee_max, ieee_min, nan_wins, operand_count
 from lane_values import assert_same, f16_pairs, f32
 
 GROUPS = 12
@@ -53,13 +53,16 @@ def test_half_precision_clears_or_keeps_the_upper_half():
         assert_same(actual >> 16, upper, f"upper half of {name}")
 
 
-@compared("gfx950", "v_pk_add_f16", "v_pk_mul_f16", "v_pk_max_f16", "v_pk_fma_f16")
+@compared(
+    "gfx950", *("v_pk_add_f16", "v_pk_mul_f16", "v_pk_max_f16", "v_pk_fma_f16", "v_pk_maximum3_f16")
+)
 def test_packed_half_precision():
     rows = f16_pairs(np.random.default_rng(4), (GROUPS, 3, 64))
     bodies = {
         "v_pk_add_f16": (lambda a, b: a + b, ""),
         "v_pk_mul_f16": (lambda a, b: a * b, ""),
         "v_pk_max_f16": (ieee_max, ""),
+        "v_pk_maximum3_f16": (lambda a, b, c: nan_wins(ieee_max, a, b, c), ""),
         "v_pk_fma_f16": (HALF["v_fma_f16"], ""),
     }
     kernels = {
@@ -81,6 +84,28 @@ def test_packed_half_precision():
     a, b = rows[:, 0], rows[:, 1]
     assert_same(half_of(actual), half_of(a, True) - half_of(b), "low of op_sel")
     assert_same(half_of(actual, True), half_of(b, True) - half_of(a), "high of op_sel")
+
+
+@compared("gfx950", "v_dot2c_f32_f16", "v_dot2c_f32_bf16")
+def test_dot_products_of_pairs_onto_a_sum():
+    """The lower product is added first, each with one rounding."""
+    halves = f16_pairs(np.random.default_rng(21), (GROUPS, 2, 64))
+    sums = f32(np.random.default_rng(22), (GROUPS, 1, 64)).view(np.uint32)
+    rows = np.concatenate([halves, sums], 1)
+    a, b, c = rows[:, 0], rows[:, 1], rows[:, 2].copy().view(F32)
+    kernels = {
+        name: asm.Kernel(f"v_mov_b32 v64, v18\nv_dot2c_f32_{name} v64, v16, v17", 3)
+        for name in ("f16", "bf16")
+    }
+    wide = {
+        "f16": lambda x, high: half_of(x, high).astype(F32),
+        "bf16": lambda x, high: (x & 0xFFFF0000 if high else x << 16).view(F32),
+    }
+    code = asm.assemble(kernels)
+    for name, single in wide.items():
+        expected = fma(single(a, False), single(b, False), c)
+        expected = fma(single(a, True), single(b, True), expected)
+        assert_same(asm.run(code, name, kernels[name], rows)[:, 0], expected, f"v_dot2c_f32_{name}")
 
 
 @compared("gfx950", "v_fma_mix_f32", "v_fma_mixhi_f16")
