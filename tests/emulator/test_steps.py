@@ -70,6 +70,7 @@ def test_each_instruction_and_what_it_wrote(double):
 def test_a_load_is_seen_where_it_arrives(double, checks):
     late, source = run(double, follow=(0, 0), checks=checks)
     assert written(late, "global_load") == {}
+    assert late.steps is not None
     waits = [s.written for s in late.steps if s.text.startswith(("s_waitcnt", "s_wait_loadcnt"))]
     np.testing.assert_array_equal(waits[-1]["v2"], source)
     early, _ = run(double, follow=(0, 0), checks=checks, arrival="early")
@@ -81,6 +82,7 @@ def test_a_register_written_with_what_it_holds_is_listed(double):
         assemble(double.target, "v_mov_b32 v3, 0\nv_mov_b32 v3, 0\ns_endpgm", ())
     )
     steps = code.launch("kernel", 1, WAVE_SIZE[double.target], [], follow=(0, 0)).steps
+    assert steps is not None
     assert [list(step.written) for step in steps] == [["v3"], ["v3"], []]
 
 
@@ -136,5 +138,6 @@ def test_a_wave_of_emulated_calls(target):
         jax.block_until_ready(flash_attention(x, x, x, implementation=target))
     with emulator.configure(follow=(10**6, 0)), emulator.record() as others:
         jax.block_until_ready(flash_attention(x, x, x, implementation=target))
+    assert launches[0].steps is not None
     assert launches[0].steps[-1].text == "s_endpgm"
     assert others[0].steps is None

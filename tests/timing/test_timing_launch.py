@@ -126,6 +126,7 @@ def test_cycles_and_busy_of_a_launch(target):
         for rounds in (1, 2)
     )
     assert once is not None
+    assert twice is not None
     assert twice - launch_clk(target) == pytest.approx(2 * (once - launch_clk(target)))
 
 
@@ -155,6 +156,8 @@ def test_a_last_round_that_is_not_full_is_spread_over_the_units(target):
         for rest in (0, units)
     )
     assert alone is not None
+    assert full is not None
+    assert more is not None
     assert more - full == pytest.approx(alone - launch_clk(target))
 
 
