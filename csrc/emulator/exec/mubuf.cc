@@ -26,6 +26,10 @@ class Buffer : public BufferAddresses {
   }
 };
 
+// Ranges are checked dword by dword: what is no longer than one is in range or is not.
+template <Transfer kTransfer>
+constexpr bool kMayBePartlyInside = kTransfer.bytes > sizeof(uint32_t);
+
 // Where a lane loads from: memory, or `partly`, filled with what is in range and zeros.
 template <Transfer kTransfer>
 const uint8_t* LanePointer(Wave& wave, const Instruction& instruction, const Buffer& buffer,
@@ -35,9 +39,11 @@ const uint8_t* LanePointer(Wave& wave, const Instruction& instruction, const Buf
   if (inside == kTransfer.bytes) [[likely]]
     return LoadPointer(wave, instruction, buffer.base() + offset, kTransfer.bytes, lane);
   std::memset(partly, 0, kTransfer.bytes);
-  if (inside != 0) {
-    const uint64_t address = buffer.base() + offset;
-    std::memcpy(partly, LoadPointer(wave, instruction, address, inside, lane), inside);
+  if constexpr (kMayBePartlyInside<kTransfer>) {
+    if (inside != 0) {
+      const uint64_t address = buffer.base() + offset;
+      std::memcpy(partly, LoadPointer(wave, instruction, address, inside, lane), inside);
+    }
   }
   return partly;
 }
@@ -77,9 +83,11 @@ void ExecStore(Wave& wave, const Instruction& instruction) {
       GiveLane<kTransfer>(to, data, l);
       return;
     }
-    uint8_t all[kTransfer.bytes];
-    GiveLane<kTransfer>(all, data, l);
-    std::memcpy(to, all, inside);
+    if constexpr (kMayBePartlyInside<kTransfer>) {
+      uint8_t all[kTransfer.bytes];
+      GiveLane<kTransfer>(all, data, l);
+      std::memcpy(to, all, inside);
+    }
   });
   Push(wave, instruction, Issue(wave, instruction, Counter::kStore));
 }
