@@ -70,6 +70,7 @@ def test_every_switch_changes_the_code(folder, name):
     assert texts[0] != texts[1]
 
 
+@pytest.mark.slow  # compiles and models each build
 def test_report(monkeypatch, capsys, tmp_path):
     file = tmp_path / "report.json"
     words = ["run.py", "ablations", "--only", "shipped", "--only", "no priority"]
